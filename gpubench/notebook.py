@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, read_folders
-from gpubench.analyze.questions import report_folders
-from gpubench.analyze.trace import trace_report
-from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.trace import make_report_trace
+from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report
 from gpubench.export import sheets
@@ -24,7 +24,7 @@ from gpubench.render.pictures.pictures import KINDS, explain_none, list_pictures
 from gpubench.render.pictures.vega import Vega
 from gpubench.results.home import newest_results
 from gpubench.results.packed import is_stored
-from gpubench.results.samples_file import readings
+from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
 from gpubench.schema.columns import SAMPLE_COLUMNS
 from gpubench.schema.record import Record
@@ -43,7 +43,7 @@ class LoadedPicture:
         vl-convert is missing."""
         form = Path(path).suffix.removeprefix(".").lower()
         if form not in FORMS:
-            raise unknown("format", form, FORMS)
+            raise make_unknown_name_error("format", form, FORMS)
         Path(path).write_bytes(draw_file(self.description, form))
 
     def _repr_svg_(self) -> str:
@@ -59,31 +59,31 @@ class LoadedFolders:
     @cached_property
     def trials(self) -> pd.DataFrame:
         """A row a trial, and a row for each further round of it: every column of trials.csv."""
-        return sheets.list_trials(self.folders).to_frame()
+        return sheets.make_trial_sheet(self.folders).to_frame()
 
     @cached_property
     def epochs(self) -> pd.DataFrame:
         """A row an epoch or window, those that warm up marked: every column of epochs.csv."""
-        return sheets.list_epochs(self.folders).to_frame()
+        return sheets.make_epoch_sheet(self.folders).to_frame()
 
     @cached_property
     def environment(self) -> pd.DataFrame:
         """A row for each machine with its software."""
-        return sheets.list_environments(self.folders).to_frame()
+        return sheets.make_environment_sheet(self.folders).to_frame()
 
     @cached_property
     def doubts(self) -> pd.DataFrame:
         """A row for each warning of each trial: its code and sentence."""
-        return sheets.list_warnings(self.folders).to_frame()
+        return sheets.make_warning_sheet(self.folders).to_frame()
 
     def table(self) -> pd.DataFrame:
         """The lines of the tables, repeats and rounds merged, with growth and intervals: the columns of table.csv."""
-        return sheets.list_table_rows(self.folders).to_frame()
+        return sheets.make_table_sheet(self.folders).to_frame()
 
     @cached_property
     def reports(self) -> list[Report]:
         """One a table, as `gpubench table` prints them."""
-        return report_folders(self.folders)
+        return make_folder_reports(self.folders)
 
     @property
     def findings(self) -> list[Finding]:
@@ -94,7 +94,7 @@ class LoadedFolders:
     def answers(self) -> list[str]:
         """What the tables come to in words, a string a finding."""
         return [
-            " ".join(words.write_finding(report, finding))
+            " ".join(words.format_finding(report, finding))
             for report in self.reports
             for finding in report.findings
         ]
@@ -113,7 +113,9 @@ class LoadedFolders:
         ]
         if not held:
             known = {record.trial_id for folder in self.folders for record in folder.records}
-            raise unknown("trial", trial_id, known, hint=f"not in round {round}" if trial_id in known else "")
+            raise make_unknown_name_error(
+                "trial", trial_id, known, hint=f"not in round {round}" if trial_id in known else ""
+            )
         if len(names := list(dict.fromkeys(folder.name for folder, _ in held))) > 1:
             raise UsageError(f"{trial_id} is in {', '.join(names)}; say which one: results={names[0]!r}")
         folder, record = max(held, key=lambda pair: (pair[1].started_at, pair[1].attempt))
@@ -126,17 +128,17 @@ class LoadedFolders:
         has such a picture. Raises UsageError for another name, and UnusableError where there is none.
         """
         if name is not None and name not in KINDS:
-            raise unknown("picture", name, KINDS)
+            raise make_unknown_name_error("picture", name, KINDS)
         for folder in self.folders:
-            for report in report_folders([folder]):
-                trace = trace_report(folder, report, warnings.warn) if name in (None, "trial") else None
+            for report in make_folder_reports([folder]):
+                trace = make_report_trace(folder, report, warnings.warn) if name in (None, "trial") else None
                 for picture in list_pictures(report, trace, [] if name is None else [name]):
                     return LoadedPicture(description=picture.description)
         raise UnusableError(explain_none([] if name is None else [name]))
 
     def text(self) -> str:
         """What `gpubench table` prints."""
-        return terminal.write(self.reports)
+        return terminal.format_text(self.reports)
 
     def __str__(self) -> str:
         return self.text()
@@ -148,7 +150,7 @@ class LoadedFolders:
         )
 
     def _repr_html_(self) -> str:
-        return html.write(self.reports)
+        return html.format_html(self.reports)
 
 
 def load(*folders: str | Path) -> LoadedFolders:
@@ -173,11 +175,11 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
 
     Those that can't be read are left out, with a warning. Raises UnusableError where there are none.
     """
-    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
+    path = results.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
     if not is_stored(path):
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
     problems: list[str] = []
-    series = readings(path, problems.append)
+    series = read_samples_file(path, problems.append)
     if not series:
         raise UnusableError(problems[0])
     for line in problems:
@@ -189,7 +191,7 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
     frame = frame.sort_values("t_s", kind="stable", ignore_index=True)
     frame["epoch"] = pd.array([pd.NA] * len(frame), dtype="Int64")
     frame["measured"] = pd.array([False if record.span else pd.NA] * len(frame), dtype="boolean")
-    frame = sheets.describe_columns(frame, SAMPLE_COLUMNS)
+    frame = sheets.attach_column_info(frame, SAMPLE_COLUMNS)
     if record.span is None:
         return frame
     warm_up = {epoch["epoch"]: bool(epoch.get("warmup")) for epoch in record.epochs}

@@ -13,10 +13,10 @@ from gpubench.node.environment import Machine
 from gpubench.node.launch.launcher import Launcher
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml, Nvml
-from gpubench.plan.outlook import place
+from gpubench.plan.outlook import format_round_number
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import Rounds
-from gpubench.plan.sources import Disk
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.wall_time import WallTime
 from gpubench.render.live import QuietView, View
 from gpubench.results.store import Results
@@ -34,9 +34,9 @@ class Heard(QuietView):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def began_round(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: Rounds) -> None:
         if number > 1:
-            self.say(place(number, rounds))
+            self.say(format_round_number(number, rounds))
 
     def say(self, text: str) -> None:
         self.lines.append(text)
@@ -53,12 +53,12 @@ def sweep_of(
     machine: Machine,
     *,
     nvml: Nvml | None = None,
-    sources: Disk | None = None,
+    sources: DiskSources | None = None,
     retry: frozenset[str] = frozenset(),
     fresh: bool = False,
 ) -> SweepState:
     """A sweep as `gpubench sweep` puts it together; nothing is read or written yet."""
-    runner = UnitRunner.build(plan, node_of(machine, nvml), Results(folder), sources or Disk())
+    runner = UnitRunner.build(plan, node_of(machine, nvml), Results(folder), sources or DiskSources())
     return SweepState(plan=plan, runner=runner, retry=retry, fresh=fresh)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.core.report import Report
 
 ROOT = Path(__file__).parents[1]
@@ -76,4 +76,4 @@ def cases(names: Iterable[str]) -> list[Any]:
 
 def load_reports(path: Path, tell: Callable[[str], None] = pytest.fail) -> list[Report]:
     """A report a table of a results folder. `tell`: is given a line for each record or plan that can't be read."""
-    return report_folders([read_folder(path, tell)])
+    return make_folder_reports([read_folder(path, tell)])

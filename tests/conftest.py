@@ -29,7 +29,7 @@ from gpubench.node.launch.launcher import Launcher
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.plan import Job, Membership, Unit
-from gpubench.plan.resolve import Resolved, data_spec, order, resolve_unit
+from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_trial_order, resolve_unit
 from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.recording import step_rows
 from gpubench.record.training import Training
@@ -38,7 +38,7 @@ from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import Result
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
-from gpubench.schema.trial import make
+from gpubench.schema.trial import make_trial
 
 SIZE = 28
 CLASSES = ((230, 40, 40), (40, 230, 40), (40, 40, 230), (220, 220, 60))
@@ -149,20 +149,20 @@ class Asked:
     facts: DataFacts
     data: Path | None
 
-    def order(self, resolved: Resolved, scratch: Path, known_gmacs: float | None) -> TrialOrder:
+    def order(self, resolved: ResolvedTrial, scratch: Path, known_gmacs: float | None) -> TrialOrder:
         """The order to its processes, whose log and files lie in `scratch`."""
         log = scratch / "trial.log"
         log.touch()
-        made = order(
+        made = make_trial_order(
             self.job,
             resolved,
-            data=data_spec(self.job, resolved, self.facts, self.data),
+            data=make_data_spec(self.job, resolved, self.facts, self.data),
             log=log,
             known_gmacs=known_gmacs,
         )
         return structs.replace(made, scratch=scratch)
 
-    def ran(self, resolved: Resolved, order: TrialOrder, done: Attempt) -> Ran:
+    def ran(self, resolved: ResolvedTrial, order: TrialOrder, done: Attempt) -> Ran:
         """What came of it."""
         log = order.log
         taken_along: tuple[Ended, str] | None = None
@@ -201,8 +201,8 @@ def asked(*, data: Path | None, cpu: tuple[Any, ...] = (), **fields: Any) -> Ask
         **fields,
     }
     variant = catalog.Variant(files="resized", cpu=cpu) if data else catalog.VARIANTS["synthetic"]
-    job = Job(trial=make(values), trial_id="t0", config_id="c0", variant=variant)
-    return Asked(job=job, facts=folder.scan(data) if data else no_data(), data=data)
+    job = Job(trial=make_trial(values), trial_id="t0", config_id="c0", variant=variant)
+    return Asked(job=job, facts=folder.find_folder_facts(data) if data else no_data(), data=data)
 
 
 @pytest.fixture(scope="session")
@@ -237,7 +237,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
     ) -> Ran:
         one = asked(data=data, cpu=cpu, **fields)
         nvml = open_nvml() if one.job.trial.device != "cpu" else None
-        machine = environment.machine(nvml)
+        machine = environment.make_machine(nvml)
         resolved = resolve_alone(one.job, machine, one.facts, "cpu")
         with tempfile.TemporaryDirectory(dir=scratch_in) as scratch:
             order = one.order(resolved, Path(scratch), known_gmacs)
@@ -274,7 +274,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
         group = [replace(one, job=placed(one.job, k, len(jobs))) for k, one in enumerate(alone)]
         facts = {id(one.job): one.facts for one in group}
         nvml = open_nvml() if any(one.job.trial.device != "cpu" for one in group) else None
-        machine = environment.machine(nvml)
+        machine = environment.make_machine(nvml)
         unit = Unit(tuple(one.job for one in group))
         resolved = resolve_unit(unit, machine, lambda job: facts[id(job)], "cpu")
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.resolve import Resolved, resolve_unit
+from gpubench.plan.resolve import ResolvedTrial, resolve_unit
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 
 
@@ -56,7 +56,7 @@ def record(**fields: Any) -> Record:
     )
 
 
-def resolve_alone(job: Job, machine: Machine, facts: DataFacts, device: str) -> Resolved:
+def resolve_alone(job: Job, machine: Machine, facts: DataFacts, device: str) -> ResolvedTrial:
     """A job alone, with what it left open as this machine fills it."""
     (resolved,) = resolve_unit(Unit((job,)), machine, lambda _: facts, device)
     return resolved

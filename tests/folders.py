@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.analyze.folder import Folder, analyze_plan, analyze_records
-from gpubench.analyze.grid import list_rows
+from gpubench.analyze.folder import Folder, build_folder_from_plan, build_folder_from_records
+from gpubench.analyze.grid import list_labelled_rows
 from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
@@ -15,19 +15,21 @@ from gpubench.schema.record import Record
 def analyze(results: Results, records: Sequence[Record] | None = None) -> Folder:
     """The folder of these records; without them, of all that it holds."""
     problems: list[str] = []
-    folder = analyze_records(results, results.records() if records is None else records, [], problems.append)
+    folder = build_folder_from_records(
+        results, results.records() if records is None else records, [], problems.append
+    )
     assert not problems
     return folder
 
 
 def analyze_own(work: SweepState) -> Folder:
     """What a sweep shows in the end."""
-    return analyze_plan(work.runner.results.folder, work.plan, work.alike(), {})
+    return build_folder_from_plan(work.runner.results.folder, work.plan, work.list_matching_records(), {})
 
 
 def rows_of_table(folder: Folder, place: int = 0) -> list[dict[str, Any]]:
     """The rows of a table, each as a dict of Python's own values."""
-    return [row for _, row in list_rows(folder.table_frame(folder.tables[place]))]
+    return [row for _, row in list_labelled_rows(folder.select_table_rows(folder.tables[place]))]
 
 
 def superseded(folder: Folder) -> set[str]:

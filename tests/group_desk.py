@@ -15,11 +15,11 @@ from scripted import Scripted, trains_for
 
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
-from gpubench.results.counting import newest
+from gpubench.results.counting import select_first_round
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -53,9 +53,11 @@ class Desk:
     def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> SweepState:
         own = ("repeats", "rounds", "budget", "timeout", "pairs")
         options = {name: given.pop(name) for name in own if name in given}
-        experiment = with_options(parse(BASE, "test"), Options(fields=given, jobs=jobs, **options))
+        experiment = apply_options(
+            parse_experiment(BASE, "test"), Options(fields=given, jobs=jobs, **options)
+        )
         machine = scripted.computer(self.gpus, cpus=self.cpus)
-        plan = make_plan(experiment, machine, Disk(), "given")
+        plan = make_plan(experiment, machine, DiskSources(), "given")
         again = frozenset(retry.split(",") if retry else ())
         made = sweep_of(plan, self.folder, machine, nvml=self.nvml, retry=again, fresh=fresh)
         made.load()
@@ -85,11 +87,11 @@ class Desk:
 
     def jobs(self) -> list[Record]:
         """Of each job of a group the attempt that counts, in the order of the jobs."""
-        found = [r for r in newest(self.records()).values() if r.group]
+        found = [r for r in select_first_round(self.records()).values() if r.group]
         return sorted(found, key=lambda r: (str(r.group), str(r.job)))
 
     def solos(self) -> list[Record]:
-        return [r for r in newest(self.records()).values() if not r.group]
+        return [r for r in select_first_round(self.records()).values() if not r.group]
 
     def table(self) -> pd.DataFrame:
         """trials.csv, of groups only."""

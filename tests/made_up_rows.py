@@ -14,8 +14,8 @@ import scripted
 
 from gpubench.commands import predict as predict_command
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
 from gpubench.schema.record import AskedFields, Record, ResultColumns, Status
@@ -45,16 +45,16 @@ def alone(
     }
     asked = {"batch_size": batch_size, "workers": CPUS // 2, **READS, **more}
     experiment = read_experiment(None, Options(fields={k: str(v) for k, v in asked.items()}), has_gpu=True)
-    (unit,) = expand(experiment, device="cuda", sources=Disk(), cpus=CPUS).units
+    (unit,) = expand_experiment(experiment, device="cuda", sources=DiskSources(), cpus=CPUS).units
     (job,) = unit.jobs
-    data = Disk().data(job.trial.data)
+    data = DiskSources().find_data_facts(job.trial.data)
     return Record(
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment="alone",
         status=status,
         trial=AskedFields(job.trial.as_json()),
-        variant_definition=job.variant.definition(),
+        variant_definition=job.variant.make_definition(),
         resolved={
             "device": "cuda", "gpus": 1, "gpu_ids": [0], "input_size": 224, "num_classes": data.num_classes,
             "train_images": data.train_images, **resolved,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from msgspec import structs
 
 from gpubench.basics.stacks import Stack
-from gpubench.node.cgroup import memory_kills
+from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.launch.launcher import never_stop
 from gpubench.node.watch.nvml import NoNvml
@@ -38,7 +38,7 @@ from gpubench.schema.events import (
 )  # fmt: skip
 from gpubench.schema.order import DataSpec, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.trial import Trial
-from gpubench.schema.validation import convert
+from gpubench.schema.validation import convert_value
 from gpubench.schema.window import count_window_steps, warm_up_steps
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ Line = Event | Until
 Script = Callable[[TrialOrder], Iterator[Line]]
 """What a trial's processes say, one event after the other. It may write to the log in between."""
 
-_kills = memory_kills()
+_kills = find_oom_kill_counter()
 SIGKILLED = "was ended by SIGKILL " + (
     f"(not by the kernel for memory: it counts no such kill in {_kills.where})"
     if _kills
@@ -81,7 +81,7 @@ def order(**fields: Any) -> TrialOrder:
     asked = {"model": "lenet", "batch_size": 16, "memory_format": "contiguous", "lr": 0.01}
     asked |= {name: fields.pop(name) for name in TRIAL_FIELDS if name in fields}
     values: dict[str, Any] = {
-        "trial": convert(asked, Trial), "jobs": 1, "device": "cpu", "gpu_uuids": (), "ranks": 1, "workers": 0,
+        "trial": convert_value(asked, Trial), "jobs": 1, "device": "cpu", "gpu_uuids": (), "ranks": 1, "workers": 0,
         "cpu_ids": (0,), "threads_per_rank": 1, "protocol": epochs, "seed": 0,
         "log": Path(os.devnull), "scratch": Path(os.devnull), "gmacs_per_image": None,
         "data": DataSpec(kind="none", input_size=28, num_classes=4, train_images=images),

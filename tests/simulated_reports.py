@@ -12,8 +12,8 @@ import numpy as np
 from simulated_claims import Draw, draw_normal, simulate_tables
 
 from gpubench.analyze.folder import build_folder
-from gpubench.analyze.questions import report_table
-from gpubench.render.json import to_data
+from gpubench.analyze.questions import make_table_report
+from gpubench.render.json import report_to_data
 from gpubench.schema.row import Row
 
 IMAGES = 1000
@@ -32,7 +32,7 @@ def answer_batch_size(
     all sizes take the same memory, so that they are those of memory x time as well."""
     figures = simulate_tables(seed, tables, truths, deviations, rounds, draw_noise)
     rows = [
-        Row.of_columns(
+        Row.make_from_columns(
             {
                 "batch_size": FIRST_SIZE * 2**place,
                 "device": "cuda",
@@ -57,7 +57,7 @@ def answer_batch_size(
         for turn, seconds in processes.items()
     ]
     folder = build_folder(Path("simulated"), rows)
-    reports = [to_data(report_table(folder, table)) for table in folder.tables]
+    reports = [report_to_data(make_table_report(folder, table)) for table in folder.tables]
     return [
         finding for report in reports for finding in report["findings"] if finding["question"] == "batch_size"
     ]

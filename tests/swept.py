@@ -8,10 +8,10 @@ import scripted
 from benches import run_with, sweep_of
 from scripted import Scripted
 
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.run.stored_plan import store_plan
@@ -31,8 +31,8 @@ def swept(
 ) -> SweepState:
     """A sweep on the CPU that is stopped after so many trials."""
     options = Options(fields={"batch_size": batches, **fields}, repeats=repeats, rounds=rounds)
-    asked = with_options(parse(ASKED.format(name=name), name), options)
-    job = sweep_of(expand(asked, device="cpu", sources=Disk()), folder, scripted.computer())
+    asked = apply_options(parse_experiment(ASKED.format(name=name), name), options)
+    job = sweep_of(expand_experiment(asked, device="cpu", sources=DiskSources()), folder, scripted.computer())
     job.load()
     store_plan(job)
     launcher = Scripted()

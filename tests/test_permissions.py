@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.launch import leader, shared_memory
-from gpubench.node.launch.scratch import scratch_folder
+from gpubench.node.launch.scratch import open_scratch_folder
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
 from gpubench.store.work_claims import WorkClaims, WorkItem
@@ -40,8 +40,8 @@ def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask:
     results = Results(tmp_path / "results")
     results.create()
     WorkClaims(results.folder).take(WorkItem("t0123456789ab", 1, "a machine"))
-    results.identify([])
-    write_whole(results.part("records", "t0123456789ab", "1", "json"), "{}\n")
+    results.ensure_folder_id([])
+    write_whole(results.make_part_path("records", "t0123456789ab", "1", "json"), "{}\n")
     results.write_table("trials.csv", "a\n")
     results.write_table("trials.csv", "b\n")  # in place of an older one
     pid = os.fork()
@@ -53,7 +53,7 @@ def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask:
 
 
 def test_a_trial_s_temporary_files_are_nobody_else_s(umask: int) -> None:  # noqa: ARG001 - under each of them
-    with scratch_folder() as folder:
+    with open_scratch_folder() as folder:
         (folder / "0").mkdir()
         pid = os.fork()
         if pid == 0:  # a leader, and one of its ranks

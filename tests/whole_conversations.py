@@ -7,10 +7,10 @@ from typing import Any
 
 import scripted
 
-from gpubench.node.launch.event_checker import check_event
+from gpubench.node.launch.event_checker import parse_event
 from gpubench.schema.events import Told
 from gpubench.schema.order import SteadyWindow, TrialOrder
-from gpubench.schema.validation import plain
+from gpubench.schema.validation import convert_to_plain
 
 Message = dict[str, Any]
 STEP_TIMES = dict.fromkeys(("copy_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"), 1.0) | {
@@ -26,7 +26,7 @@ def order(**fields: Any) -> TrialOrder:
 
 def plainly(event: Told) -> Message:
     """What its message holds."""
-    made: Message = json.loads(json.dumps(plain(event)))
+    made: Message = json.loads(json.dumps(convert_to_plain(event)))
     return made
 
 
@@ -44,7 +44,7 @@ def told(asked: TrialOrder, **result: Any) -> list[Message]:
 
 def heard(messages: list[Message]) -> list[Told]:
     """What comes of them in the parent."""
-    return [check_event(message["rank"], json.dumps(message).encode()) for message in messages]
+    return [parse_event(message["rank"], json.dumps(message).encode()) for message in messages]
 
 
 WHOLE = told(order())

@@ -37,4 +37,4 @@ JOBS = [
     )
     for n in (1, 2)
 ]
-GROUP = json.dumps(GroupRecord(group_id="g0123456789a", attempt=1, jobs=JOBS).stored())
+GROUP = json.dumps(GroupRecord(group_id="g0123456789a", attempt=1, jobs=JOBS).to_stored())

@@ -17,7 +17,7 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder, Table, collect_rows
 from gpubench.analyze.frames import Runs, Summary
-from gpubench.analyze.grid import plain, split_codes
+from gpubench.analyze.grid import split_codes, to_python_value
 from gpubench.analyze.series import (
     CANDIDATES,
     DEVICES,
@@ -25,13 +25,13 @@ from gpubench.analyze.series import (
     Codes,
     Fields,
     Mask,
-    asked_fields,
     combine,
     encode,
-    movable,
-    tied_fields,
+    find_movable_fields,
+    find_tied_fields,
+    list_asked_fields,
 )
-from gpubench.analyze.top1 import MARGIN, find_seeds
+from gpubench.analyze.top1 import MARGIN, collect_top1_by_seed
 from gpubench.core.claims import Claim
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.counting import list_superseded
@@ -40,7 +40,7 @@ from gpubench.results.packed import list_stored
 from gpubench.results.status import make_status
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
-from gpubench.schema.doubts import doubt_of, rank
+from gpubench.schema.doubts import find_doubt, rank_doubt
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.trial import job_ids
 from gpubench.schema.trial_fields import select_fields
@@ -154,15 +154,15 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
 def prepare_audit(folder: Folder) -> AuditData:
     """What the rules need of a folder."""
     runs = folder.runs[~folder.runs["elsewhere"]]
-    runs = runs.assign(key=number_trials(runs), round=runs["round"].fillna(1))
+    runs = runs.assign(key=number_trials_by_allocation(runs), round=runs["round"].fillna(1))
     in_part = runs.loc[(runs["status"] == "ok") & ~runs["has_all_figures"], "key"]
     runs["is_measured_in_part"] = runs["key"].isin(in_part)
     tables = []
     for table in (table for table in folder.tables if not table.is_of_tries):
-        runs_of_table, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
+        runs_of_table, summary = runs[runs.index.isin(table.runs)], folder.select_table_rows(table)
         ended = summary[summary["repeats"] > 0]
         comparable = ended[ended["group"].isna()]
-        if not SCALES & set(asked_fields(table.axes)):
+        if not SCALES & set(list_asked_fields(table.axes)):
             comparable = comparable[~comparable["trial_id"].isin(runs_of_table["solo_id"].dropna())]
         ok = runs_of_table[runs_of_table["status"] == "ok"]
         tables.append(AuditedTable(table=table, runs=ok, ended=ended, comparable=comparable))
@@ -172,7 +172,7 @@ def prepare_audit(folder: Folder) -> AuditData:
     return AuditData(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
 
 
-def number_trials(rows: pd.DataFrame) -> Codes:
+def number_trials_by_allocation(rows: pd.DataFrame) -> Codes:
     """Equal in rows of one trial on one allocation, whatever table and round they are of."""
     return combine(len(rows), [encode(rows[name]) for name in ("trial_id", "machine", "allowance")])
 
@@ -181,7 +181,9 @@ def _observe(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
     return Observation(verdict, code, figures)
 
 
-def _count(verdict: RuleVerdict, code: str, rows: Any, of: int, **figures: Any) -> Observations:
+def _make_count_observation(
+    verdict: RuleVerdict, code: str, rows: Any, of: int, **figures: Any
+) -> Observations:
     """An observation of so many rows (or of those that a mask marks) of so many, if there are any."""
     if count := int(np.sum(rows)):
         yield _observe(verdict, code, rows={"count": count, "whole": of}, **figures)
@@ -189,15 +191,15 @@ def _count(verdict: RuleVerdict, code: str, rows: Any, of: int, **figures: Any) 
 
 def _list_known(column: Iterable[Any]) -> tuple[Any, ...]:
     """What is known of a column, each value once, in order."""
-    return tuple(sorted({plain(value) for value in column} - {None}))
+    return tuple(sorted({to_python_value(value) for value in column} - {None}))
 
 
-def _devices(rows: pd.DataFrame) -> Codes:
+def _list_device_counts(rows: pd.DataFrame) -> Codes:
     return Fields.from_frame(rows).devices.astype("int64")
 
 
-def _varies_devices(rows: pd.DataFrame) -> bool:
-    return len(np.unique(_devices(rows))) > 1
+def _has_varying_devices(rows: pd.DataFrame) -> bool:
+    return len(np.unique(_list_device_counts(rows))) > 1
 
 
 # ---- accuracy ----
@@ -215,7 +217,7 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     has_learned = True
     claims: list[Claim] = []
     for table in audited.tables:
-        seeds, rows = find_seeds(collect_rows(audited.folder, table.table)), table.comparable
+        seeds, rows = collect_top1_by_seed(collect_rows(audited.folder, table.table)), table.comparable
         for row, before in _list_steps(table):
             steps += 1
             sides = rows.loc[[row, before]]
@@ -229,13 +231,13 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
             if min(len(larger), len(smaller)) < FEWEST_SEEDS:
                 few += 1
                 continue
-            evidence = compare_percentages(larger, smaller, images=plain(sides["val_images"].min()))
+            evidence = compare_percentages(larger, smaller, images=to_python_value(sides["val_images"].min()))
             claims.append(
                 Claim(metric="top1_pct", candidate=row, baseline=before, design="paired", evidence=evidence)
             )
     if not steps:
         sizes = [
-            set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
+            set(zip(t.comparable["batch_size"].fillna(0), _list_device_counts(t.comparable), strict=True))
             for t in audited.tables
         ]
         is_scaled = any(len(pairs) > 1 for pairs in sizes)
@@ -253,13 +255,17 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
         fall, low, high = (
             -(end or 0.0) for end in (worst.evidence.center, worst.decided.high, worst.decided.low)
         )
-        yield from _count("broken", "top1-falls", len(lost), steps, fall=fall, low=low, high=high)
-    yield from _count("not decidable", "no-top1-to-compare", unknown, steps)
-    yield from _count("not decidable", "few-seeds", few, steps, seeds=FEWEST_SEEDS)
-    yield from _count("not decidable", "seeds-differ", len(losing) - len(lost), steps, margin=MARGIN)
+        yield from _make_count_observation(
+            "broken", "top1-falls", len(lost), steps, fall=fall, low=low, high=high
+        )
+    yield from _make_count_observation("not decidable", "no-top1-to-compare", unknown, steps)
+    yield from _make_count_observation("not decidable", "few-seeds", few, steps, seeds=FEWEST_SEEDS)
+    yield from _make_count_observation(
+        "not decidable", "seeds-differ", len(losing) - len(lost), steps, margin=MARGIN
+    )
     if not has_learned:
         yield _observe("not decidable", "unlearned")
-    yield from _count("kept", "top1-holds", steps, steps, margin=MARGIN)
+    yield from _make_count_observation("kept", "top1-holds", steps, steps, margin=MARGIN)
 
 
 def _list_steps(table: AuditedTable) -> list[tuple[int, int]]:
@@ -285,9 +291,11 @@ def check_accuracy_reported(audited: AuditData) -> Observations:
     is_rate = alone["kind"] == "steady rate"
     lacks = ~is_rate & alone["top1_pct"].isna()
     reasons = dict.fromkeys(missing.get("top1_pct") for missing in alone.loc[lacks, "missing"])
-    yield from _count("broken", "no-top1", lacks, len(alone), why=tuple(reasons))
-    yield from _count("not decidable", "rates-alone", is_rate, len(alone))
-    yield from _count("kept", "top1", ~lacks, len(alone), images=_list_known(alone["val_images"]))
+    yield from _make_count_observation("broken", "no-top1", lacks, len(alone), why=tuple(reasons))
+    yield from _make_count_observation("not decidable", "rates-alone", is_rate, len(alone))
+    yield from _make_count_observation(
+        "kept", "top1", ~lacks, len(alone), images=_list_known(alone["val_images"])
+    )
 
 
 def check_same_run(audited: AuditData) -> Observations:
@@ -299,8 +307,8 @@ def check_same_run(audited: AuditData) -> Observations:
         yield _observe("not decidable", "untimed")
     if len(timed) and (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
         yield _observe("broken", "apart")
-    yield from _count("not decidable", "time-without-top1", ~is_judged[is_timed], len(timed))
-    yield from _count("kept", "one-run", is_judged[is_timed], len(timed))
+    yield from _make_count_observation("not decidable", "time-without-top1", ~is_judged[is_timed], len(timed))
+    yield from _make_count_observation("kept", "one-run", is_judged[is_timed], len(timed))
 
 
 # ---- runs ----
@@ -318,7 +326,7 @@ def check_runs_kept(audited: AuditData) -> Observations:
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in folder.attempts}
     files = (path for kind in ("logs", "samples") for path in list_stored(folder.path, kind))
     begun = {name for path in files if (name := parse_name(path))}
-    damaged = results.damaged(folder.attempts)
+    damaged = results.find_damaged(folder.attempts)
     of_damaged = {
         AttemptFile(trial, file.attempt_name)
         for file in damaged
@@ -379,8 +387,8 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
                 )
     ok = audited.ok
     is_known = (ok["kind"] == "steady rate") | (ok["epochs"].fillna(0) > 0) | (ok["steps"].fillna(0) > 0)
-    yield from _count("not decidable", "unknown-length", ~is_known, len(ok))
-    yield from _count("kept", "ended-as-fixed", is_known, len(ok))
+    yield from _make_count_observation("not decidable", "unknown-length", ~is_known, len(ok))
+    yield from _make_count_observation("kept", "ended-as-fixed", is_known, len(ok))
 
 
 # ---- comparisons ----
@@ -392,7 +400,7 @@ def check_like_hardware(audited: AuditData) -> Observations:
         if len(machines := _list_known(table.runs["machine"])) > 1:
             yield _observe("broken", "unlike-hardware", table=table.table.name, machines=machines)
     ok = audited.ok
-    yield from _count("not decidable", "unknown-hardware", ok["machine"].isna(), len(ok))
+    yield from _make_count_observation("not decidable", "unknown-hardware", ok["machine"].isna(), len(ok))
     yield _observe("kept", "like-hardware", machines=_list_known(ok["machine"]))
 
 
@@ -404,11 +412,11 @@ def check_strong_or_weak(audited: AuditData) -> Observations:
         kinds = tuple(kind for kind in ("strong", "weak") if rows[f"{kind}_baseline"].isin(rows.index).any())
         if kinds:
             yield _observe("kept", "strong-or-weak", table=table.table.name, kinds=kinds)
-        elif _varies_devices(rows):
+        elif _has_varying_devices(rows):
             yield _observe("broken", "neither-strong-nor-weak", table=table.table.name)
 
 
-def check_nothing_flattered(audited: AuditData) -> Observations:
+def check_nothing_left_out(audited: AuditData) -> Observations:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     statuses = Counter(audited.rows["status"])
     for status in BAD_ENDINGS:
@@ -425,8 +433,8 @@ def check_nothing_flattered(audited: AuditData) -> Observations:
                     "broken", "unlike-versions", table=table.table.name, field=field, versions=versions
                 )
         yield from _check_breakdowns(table)
-        yield from _check_single(table, audited.alone)
-    yield from _check_dp(audited.alone)
+        yield from _check_single_device_baselines(table, audited.alone)
+    yield from _check_only_data_parallel(audited.alone)
     yield from _check_doubts(audited)
     planned = {stored.plan.experiment.name for stored in folder.plans}
     if unplanned := [table.table.name for table in audited.tables if table.table.experiment not in planned]:
@@ -446,7 +454,9 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
     codes = Fields.from_frame(rows).codes
     work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
     if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
-        yield from _count("broken", "unlike-breakdowns", is_timed, len(rows), table=table.table.name)
+        yield from _make_count_observation(
+            "broken", "unlike-breakdowns", is_timed, len(rows), table=table.table.name
+        )
     baselines = pd.concat([rows["strong_baseline"], rows["weak_baseline"]]).dropna()
     baselines = baselines[baselines.isin(rows.index)]
     cost = rows["breakdown_cost_pct"].astype("float64")
@@ -455,9 +465,9 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
         yield _observe("broken", "unlike-costs", table=table.table.name, points=float(np.nanmax(apart)))
 
 
-def _check_dp(alone: Runs) -> Observations:
+def _check_only_data_parallel(alone: Runs) -> Observations:
     """Models that ran on several GPUs under DataParallel and under nothing else."""
-    several = alone[(_devices(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
+    several = alone[(_list_device_counts(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
     is_dp = several["strategy"] == "dp"
     models = tuple(sorted(set(several["model"][is_dp]) - set(several["model"][~is_dp])))
     if models:
@@ -469,25 +479,28 @@ def _check_dp(alone: Runs) -> Observations:
         )
 
 
-def _check_single(table: AuditedTable, alone: Runs) -> Observations:
+def _check_single_device_baselines(table: AuditedTable, alone: Runs) -> Observations:
     """Rows on several devices whose work no row of one machine does on one device.
 
     Only a table that varies the devices claims what several of them bring. Batch size and devices may differ, and what
     may move along them where the experiment put it on one axis with them; without axes the learning rate and the length
     of training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
     """
-    several = table.comparable[_devices(table.comparable) > 1]
+    several = table.comparable[_list_device_counts(table.comparable) > 1]
     both = pd.concat(
-        [several[WORKLOAD_COLUMNS], alone.loc[_devices(alone) == 1, WORKLOAD_COLUMNS]], ignore_index=True
+        [several[WORKLOAD_COLUMNS], alone.loc[_list_device_counts(alone) == 1, WORKLOAD_COLUMNS]],
+        ignore_index=True,
     )
     fields = Fields.from_frame(both)
-    may_move = {*tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
-    free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
+    may_move = {*find_tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
+    free = set(SCALED).union(*(find_movable_fields(axis, may_move) for axis in SCALED))
     compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
     alike = combine(len(both), [*compared, fields.codes["machine"]])
     lacks_single = ~np.isin(alike[: len(several)], alike[len(several) :])
-    verdict: RuleVerdict = "broken" if _varies_devices(table.comparable) else "not decidable"
-    yield from _count(verdict, "no-single", lacks_single, len(several), table=table.table.name)
+    verdict: RuleVerdict = "broken" if _has_varying_devices(table.comparable) else "not decidable"
+    yield from _make_count_observation(
+        verdict, "no-single", lacks_single, len(several), table=table.table.name
+    )
 
 
 def is_inferred(runs: Runs, field: str) -> Mask:
@@ -500,10 +513,12 @@ def _check_doubts(audited: AuditData) -> Observations:
     tables = [table.ended for table in audited.tables if len(table.ended) > 1]
     if tables:
         rows = pd.concat(tables)
-        rows = rows.assign(trial=number_trials(rows), code=rows["doubts"].map(split_codes)).explode("code")
-        doubted = rows[rows["code"].map(lambda code: isinstance(code, str) and doubt_of(code).serious)]
-        worst = min(doubted["code"], key=rank, default=None)
-        yield from _count(
+        rows = rows.assign(
+            trial=number_trials_by_allocation(rows), code=rows["doubts"].map(split_codes)
+        ).explode("code")
+        doubted = rows[rows["code"].map(lambda code: isinstance(code, str) and find_doubt(code).serious)]
+        worst = min(doubted["code"], key=rank_doubt, default=None)
+        yield from _make_count_observation(
             "not decidable", "doubts", doubted["trial"].nunique(), rows["trial"].nunique(), worst=worst
         )
 
@@ -517,11 +532,15 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     is_extrapolated = ok["epoch_time_source"] == "extrapolated"
     used, whole = ok["train_images"].astype("float64"), _known_images(ok, "train_images")
     is_known = ok["images_per_epoch"].fillna(0) > 0
-    yield from _count("broken", "extrapolated", is_extrapolated, len(ok))
-    yield from _count("broken", "windows-of-steps", ok["is_measured_in_part"] & ~is_extrapolated, len(ok))
-    yield from _count("broken", "subset", (used > 0) & (used < whole), len(ok))
-    yield from _count("not decidable", "unknown-images", ~is_known, len(ok))
-    yield from _count("kept", "whole-epochs", is_known, len(ok), images=_list_known(ok["images_per_epoch"]))
+    yield from _make_count_observation("broken", "extrapolated", is_extrapolated, len(ok))
+    yield from _make_count_observation(
+        "broken", "windows-of-steps", ok["is_measured_in_part"] & ~is_extrapolated, len(ok)
+    )
+    yield from _make_count_observation("broken", "subset", (used > 0) & (used < whole), len(ok))
+    yield from _make_count_observation("not decidable", "unknown-images", ~is_known, len(ok))
+    yield from _make_count_observation(
+        "kept", "whole-epochs", is_known, len(ok), images=_list_known(ok["images_per_epoch"])
+    )
 
 
 def _known_images(runs: Runs, name: str) -> pd.Series[float]:
@@ -538,9 +557,9 @@ def check_input_included(audited: AuditData) -> Observations:
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
     lacks_loaded = is_resident & ~np.isin(work, work[is_loaded])
-    yield from _count("broken", "resident-alone", lacks_loaded, len(ok))
-    yield from _count("not decidable", "unknown-feeding", files.isna(), len(ok))
-    yield from _count("kept", "input-included", is_loaded, len(ok))
+    yield from _make_count_observation("broken", "resident-alone", lacks_loaded, len(ok))
+    yield from _make_count_observation("not decidable", "unknown-feeding", files.isna(), len(ok))
+    yield from _make_count_observation("kept", "input-included", is_loaded, len(ok))
 
 
 def check_time_to_solution(audited: AuditData) -> Observations:
@@ -548,12 +567,12 @@ def check_time_to_solution(audited: AuditData) -> Observations:
     ok = audited.ok
     is_reached, is_aimed = ok["time_to_top1_s"].notna(), ok["until_top1"].notna()
     is_rate = ok["epoch_time_s"].isna() & ok["images_per_s"].notna()
-    yield from _count("broken", "rate-without-time", is_rate, len(ok))
+    yield from _make_count_observation("broken", "rate-without-time", is_rate, len(ok))
     if not is_reached.any():
         yield _observe("not decidable", "none-reached" if is_aimed.any() else "epoch-times-only")
     elif is_reached.sum() < is_aimed.sum() or is_aimed.sum() < len(audited.alone):
-        yield from _count("not decidable", "some-reached", is_reached, len(ok))
-    yield from _count("kept", "times-to-accuracy", is_reached, len(ok))
+        yield from _make_count_observation("not decidable", "some-reached", is_reached, len(ok))
+    yield from _make_count_observation("kept", "times-to-accuracy", is_reached, len(ok))
 
 
 def check_sensible_sizes(audited: AuditData) -> Observations:
@@ -570,10 +589,14 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
     is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
     sides, natives = _list_known(side[is_blown_up]), _list_known(native[is_blown_up])
-    yield from _count("broken", "blown-up", is_blown_up, len(ok), sides=sides, natives=natives)
-    yield from _count("broken", "few-steps", is_short, len(ok), few=FEW_STEPS, steps=steps.min())
-    yield from _count("not decidable", "unknown-size", ~is_known, len(ok))
-    yield from _count("not decidable", "unknown-steps", steps.isna(), len(ok))
+    yield from _make_count_observation(
+        "broken", "blown-up", is_blown_up, len(ok), sides=sides, natives=natives
+    )
+    yield from _make_count_observation(
+        "broken", "few-steps", is_short, len(ok), few=FEW_STEPS, steps=steps.min()
+    )
+    yield from _make_count_observation("not decidable", "unknown-size", ~is_known, len(ok))
+    yield from _make_count_observation("not decidable", "unknown-steps", steps.isna(), len(ok))
     yield _observe("kept", "sensible-sizes", sides=_list_known(side), steps=steps.min())
 
 
@@ -588,7 +611,7 @@ def check_uncertainty(audited: AuditData) -> Observations:
     """
     rows = pd.concat([table.ended for table in audited.tables])
     rows = rows[rows["epoch_time_s"].notna()]
-    rows = rows[~pd.Series(number_trials(rows)).duplicated().to_numpy()]
+    rows = rows[~pd.Series(number_trials_by_allocation(rows)).duplicated().to_numpy()]
     if not len(rows):
         yield _observe("not decidable", "untimed")
         return
@@ -596,18 +619,22 @@ def check_uncertainty(audited: AuditData) -> Observations:
     is_timed = members["is_ok"] & times.loc[members["run"]].notna().to_numpy()
     processes = members["row"][is_timed].value_counts().reindex(rows.index, fill_value=0)
     is_own = rows["source"].fillna("measured") == "measured"
-    yield from _count("broken", "one-process", is_own & (processes < 2), len(rows), fewest=FEWEST_TIMES)
-    yield from _count(
+    yield from _make_count_observation(
+        "broken", "one-process", is_own & (processes < 2), len(rows), fewest=FEWEST_TIMES
+    )
+    yield from _make_count_observation(
         "not decidable", "two-processes", is_own & (processes == 2), len(rows), fewest=FEWEST_TIMES
     )
-    yield from _count("not decidable", "unknown-processes", ~is_own, len(rows))
-    yield from _count("kept", "intervals", len(rows), len(rows), processes=int(processes.min()))
+    yield from _make_count_observation("not decidable", "unknown-processes", ~is_own, len(rows))
+    yield from _make_count_observation(
+        "kept", "intervals", len(rows), len(rows), processes=int(processes.min())
+    )
 
 
 RULES: tuple[Callable[[AuditData], Observations], ...] = (
     check_accuracy_while_scaling, check_accuracy_reported, check_runs_kept, check_like_hardware, check_whole_epochs,
     check_input_included, check_time_to_solution, check_same_run, check_sensible_sizes, check_ended_by_epochs,
-    check_strong_or_weak, check_nothing_flattered, check_uncertainty,
+    check_strong_or_weak, check_nothing_left_out, check_uncertainty,
 )  # fmt: skip
 """In the order of T. Hoefler's list; the last is of T. Hoefler and R. Belli."""
 ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run)

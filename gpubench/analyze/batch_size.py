@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.analyze.grid import plain
+from gpubench.analyze.grid import to_python_value
 from gpubench.analyze.series import DEVICES, combine
-from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, plan_rounds
+from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, make_rounds_remedy
 from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
@@ -52,7 +52,7 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
     is_shared = bool(rows.is_job.any())  # beside groups, trials alone are what jobs are compared with
     if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
         return []
-    along, _ = fields.series("batch_size", rows.tied)
+    along, _ = fields.encode_series("batch_size", rows.tied)
     devices = [name for name in DEVICES if name in rows.tied]  # more of them are another question
     numbers = combine(len(fields), [along, *(fields.codes[name] for name in devices)])
     works = combine(len(fields), [fields.codes[name] for name in WORK])
@@ -68,7 +68,7 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
         is_oom, is_interrupted = (statuses[places] == status for status in ("oom", "interrupted"))
         series.append(
             BatchSeries(
-                label={name: plain(values[name][places[0]]) for name in names},
+                label={name: to_python_value(values[name][places[0]]) for name in names},
                 rows=tuple(row for row in labels[places].tolist() if row in rows.rates),
                 out_of_memory=tuple(labels[places[is_oom]].tolist()),
                 interrupted=tuple(labels[places[is_interrupted]].tolist()),
@@ -81,9 +81,9 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
 
 def make_claims(rows: TableRows) -> list[Claim]:
     """The steps of memory x time along each series, between neighbours that both know their memory."""
-    costs = find_costs(rows)
+    costs = collect_memory_time_costs(rows)
     return [
-        rows.claim(
+        rows.make_claim(
             "memory_time", costs, after, before, design="ordered",
             family=f"batch_size:{members.work}", series=str(members.number),
         )
@@ -93,27 +93,29 @@ def make_claims(rows: TableRows) -> list[Claim]:
     ]  # fmt: skip
 
 
-def find_costs(rows: TableRows) -> Figures:
+def collect_memory_time_costs(rows: TableRows) -> Figures:
     """Memory x time of an image, process by process: the two are not independent."""
-    seconds = rows.ended["epoch_time_s"].astype("float64") / rows.images
-    return rows.collect(rows.ended["gpu_mem_mib"].astype("float64") * seconds)
+    seconds = rows.ended_processes["epoch_time_s"].astype("float64") / rows.images
+    return rows.collect(rows.ended_processes["gpu_mem_mib"].astype("float64") * seconds)
 
 
 def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[BatchSizeFinding]:
     """What the decided claims come to: a finding for each WORK of which a series has two rows to choose from."""
     return [
-        _choose(rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"])
+        _make_work_finding(rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"])
         for work, series in group_by(find_series(rows), lambda members: members.work).items()
         if any(len(members.rows) > 1 for members in series)
     ]
 
 
-def _choose(rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Claim]) -> BatchSizeFinding:
+def _make_work_finding(
+    rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Claim]
+) -> BatchSizeFinding:
     """The finding of one work."""
     named = [members for members in series if len(members.rows) > 1]
     rates, memory = (
         {row: math.exp(average_log(samples)) for row, samples in figures.items()}
-        for figures in (rows.rates, rows.collect(rows.ended["gpu_mem_mib"].astype("float64")))
+        for figures in (rows.rates, rows.collect(rows.ended_processes["gpu_mem_mib"].astype("float64")))
     )
     chosen = find_fastest_series(named, rates)
 
@@ -126,7 +128,7 @@ def _choose(rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Cla
     pick = choice.row
     rivals = {row: compare(row, pick) for row in chosen.rows if row != pick}
     fastest = max(chosen.rows, key=rates.__getitem__)
-    as_fast, slower = sort_by_rate(rivals, choice)
+    as_fast, slower = split_by_rate(rivals, choice)
     is_several = choice.bound is not None
     return BatchSizeFinding(
         # Of one process a row: where none is slower beyond the noise, nothing tells the sizes apart.
@@ -144,7 +146,7 @@ def _choose(rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Cla
         slower=slower,
         out_of_memory=next(iter(chosen.out_of_memory), None),
         interrupted=chosen.interrupted,
-        least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
+        least_cost=tuple(find_least_costs(series, collect_memory_time_costs(rows), claims)),
         remedy=find_choice_remedy(rivals, rows.round_minutes, rows.seeds)
         if is_several and not choice.is_firm
         else None,
@@ -157,7 +159,7 @@ def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float
     return max(large, key=lambda members: max(rates[row] for row in members.rows))
 
 
-def sort_by_rate(rivals: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def split_by_rate(rivals: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The other rows of a series: those that may be as fast as the chosen one, and those that are slower.
 
     Of several processes by the bound of the choice; of one by the noise of such rows.
@@ -218,4 +220,4 @@ def find_choice_remedy(
     if wanted is None:
         return None
     present = max(max(evidence.processes) for evidence in rivals.values())
-    return plan_rounds(wanted, present, present, round_minutes, repeats)
+    return make_rounds_remedy(wanted, present, present, round_minutes, repeats)

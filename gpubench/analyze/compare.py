@@ -17,13 +17,13 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import OBJECTS, as_objects
-from gpubench.analyze.grid import list_rows, plain, split_codes
+from gpubench.analyze.grid import list_labelled_rows, split_codes, to_python_value
 from gpubench.analyze.matching import DEFINITION, Matching, is_left_to_machine, match_rows
 from gpubench.analyze.report import describe_machine
 from gpubench.analyze.series import CANDIDATES, Fields
-from gpubench.analyze.table_rows import Figures, TableRows, borrow_noise, find_remedy
+from gpubench.analyze.table_rows import Figures, TableRows, estimate_noise, find_remedy
 from gpubench.analyze.top1 import MARGIN as TOP1_MARGIN
-from gpubench.analyze.top1 import find_seeds
+from gpubench.analyze.top1 import collect_top1_by_seed
 from gpubench.basics.errors import UsageError
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
 from gpubench.core.comparison import (
@@ -69,7 +69,7 @@ def compare_folders(
     `figures`: those that are compared, chosen before they are seen. `threshold`: 0.05: more than 5 % more time, memory
     or energy is a regression.
     """
-    rows = collect_folders([a, b])
+    rows = combine_folder_rows([a, b])
     names = str(a.path), str(b.path)
     return compare_sides(rows, match_rows(rows.summary), names, figures, threshold)
 
@@ -86,7 +86,7 @@ def compare_values(
 
     Raises UsageError where no row has one of the values.
     """
-    rows = collect_folders([folder])
+    rows = combine_folder_rows([folder])
     column = rows.summary[field]
     is_side = [column.map(lambda known, value=value: known == value).fillna(False) for value in values]
     for value, is_there in zip(values, is_side, strict=True):
@@ -103,7 +103,7 @@ def compare_values(
     return compare_sides(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
 
 
-def collect_folders(folders: Sequence[Folder]) -> TableRows:
+def combine_folder_rows(folders: Sequence[Folder]) -> TableRows:
     """The rows of folders as those of one table, each once, with `is_b` and the objects of a run of each.
 
     Labels and rounds of the second folder come behind those of the first, and nobody asks on which node a process was.
@@ -130,7 +130,7 @@ def collect_folders(folders: Sequence[Folder]) -> TableRows:
         if len(folders) > 1:
             runs["round"] += place * folders[0].runs["round"].max()
             runs["host"] = None
-        noise |= {row + behind: value for row, value in borrow_noise(folder.summary).items()}
+        noise |= {row + behind: value for row, value in estimate_noise(folder.summary).items()}
         summaries.append(summary)
         processes.append(runs)
     return TableRows(summary=pd.concat(summaries), runs=pd.concat(processes, ignore_index=True), noise=noise)
@@ -141,7 +141,7 @@ def collect_folders(folders: Sequence[Folder]) -> TableRows:
 
 def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
     """Figures of processes: of an image, or of an epoch where images are not known; memory of rows, top-1 of seeds."""
-    ended, summary = rows.ended, rows.summary
+    ended, summary = rows.ended_processes, rows.summary
     images = ended["images_per_epoch"].astype("float64").fillna(1.0)
     seconds, cpu, energy = (
         ended[name].astype("float64") / images for name in ("epoch_time_s", "cpu_s_per_epoch", "energy_j")
@@ -155,7 +155,7 @@ def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
         "memory": {row: {(0, 0, "", 0): mib} for row, mib in zip(memory.index, memory, strict=True)},
         "top1": {
             row: {(0, seed, "", 0): top1 for seed, top1 in enumerate(values)}
-            for row, values in find_seeds(rows).items()
+            for row, values in collect_top1_by_seed(rows).items()
             if row in aimless
         },
     }
@@ -202,7 +202,7 @@ def _make_claims(
     return claims
 
 
-def _measure_change(
+def _make_change(
     name: FigureName, rows: TableRows, figures: Figures, pair: tuple[int, int]
 ) -> tuple[Change, Evidence | None]:
     """A figure that both rows of a trial have, and what it tells of their ratio (of top-1: their difference).
@@ -221,10 +221,12 @@ def _measure_change(
     change = Change(figure=name, a=first, b=second, is_per_epoch=is_of_work and not any(knows_images))
     if is_of_work and any(knows_images) != all(knows_images):
         return replace(change, reason="unlike-images"), None
-    if source and plain(rows.get(a, source)) != plain(rows.get(b, source)):
+    if source and to_python_value(rows.get(a, source)) != to_python_value(rows.get(b, source)):
         return replace(change, reason="unlike-images" if name == "top1" else "unlike-sources"), None
     if name == "top1":
-        return change, compare_percentages(values[1], values[0], images=plain(rows.get(a, "val_images")))
+        return change, compare_percentages(
+            values[1], values[0], images=to_python_value(rows.get(a, "val_images"))
+        )
     if name != "memory":
         return change, rows.compare(figures, b, a)
     center = _round(math.log(second / first))
@@ -243,7 +245,7 @@ def compare_trials(
     for pair in pairs:
         for name, by_row in figures.items():
             if by_row.keys() >= {*pair}:
-                change, evidence = _measure_change(name, rows, by_row, pair)
+                change, evidence = _make_change(name, rows, by_row, pair)
                 made = _make_claims(name, pair[1], pair[0], evidence, threshold) if evidence else []
                 measured[pair].append((change, len(made)))
                 claims += made
@@ -272,7 +274,7 @@ def compare_sides(
     summary = rows.summary
     ended = [pair for pair in matching.pairs if all(summary["status"][row] == "ok" for row in pair)]
     trials = compare_trials(rows, ended, figures, None if matching.apart else threshold)
-    processes = rows.ended.groupby("row")["attempt"].agg(set)
+    processes = rows.ended_processes.groupby("row")["attempt"].agg(set)
     changes = [change for trial in trials for change in trial.changes.values()]
     family = [claim for change in changes for claim in change.claims if claim.family == DIFFERENCE]
     unknown_times = [
@@ -284,12 +286,12 @@ def compare_sides(
     matched = summary.loc[[row for pair in matching.pairs for row in pair]]
     varied_alone = _find_varied(summary, (*matching.apart, field)) or (() if field else ("batch_size",))
     return Comparison(
-        a=_describe_side(sides[0], names[0], values[0]),
-        b=_describe_side(sides[1], names[1], values[1]),
+        a=_make_side(sides[0], names[0], values[0]),
+        b=_make_side(sides[1], names[1], values[1]),
         field=field,
         figures=tuple(name for name in FIGURES if name in figures),
         threshold=threshold,
-        rows={label: _describe_row(row) for label, row in list_rows(summary)},
+        rows={label: _make_compared_row(row) for label, row in list_labelled_rows(summary)},
         trials=trials,
         not_ok=tuple(pair for pair in matching.pairs if pair not in ended),
         only_a=matching.only_a,
@@ -311,21 +313,21 @@ def compare_sides(
 # ---- what is told of sides and rows ----
 
 
-def _describe_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
+def _make_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
     places = rows.drop_duplicates([*HARDWARE])
     timed = rows[rows["epoch_time_s"].notna()]
     return Side(
         name=name,
         value=value,
         trials=len(rows),
-        machines=tuple(dict.fromkeys(describe_machine(row) for _, row in list_rows(places))),
+        machines=tuple(dict.fromkeys(describe_machine(row) for _, row in list_labelled_rows(places))),
         kinds=tuple(timed["kind"].unique()),
         epochs=int(timed["epochs"].max()) if timed["epochs"].notna().any() else None,
     )
 
 
-def _describe_row(row: Mapping[str, Any]) -> ComparedRow:
-    fields = {name: plain(row[name]) for name in ("group", "job", *CANDIDATES)}
+def _make_compared_row(row: Mapping[str, Any]) -> ComparedRow:
+    fields = {name: to_python_value(row[name]) for name in ("group", "job", *CANDIDATES)}
     return ComparedRow(
         trial_id=row["trial_id"],
         status=row["status"],
@@ -347,7 +349,7 @@ def _find_unlike(
         is_apart = name in matching.apart
         if name in ("gpu_ids", field) or not (is_apart or matching.pairs):
             continue
-        values = {row: plain(value) for row, value in rows[name].items()}
+        values = {row: to_python_value(value) for row, value in rows[name].items()}
         if matching.pairs:
             both = [(values[a], values[b]) for a, b in matching.pairs]
             apart = [pair for pair in both if pair[0] != pair[1] and (is_apart or None not in pair)]
@@ -366,5 +368,5 @@ def _find_varied(rows: pd.DataFrame, left_out: Collection[str | None]) -> tuple[
         return ()
     settled = [name for name in ALLOTTED if is_left_to_machine(rows, name).all()]
     jobs = [name for name in ("group", "job") if rows[name].notna().any()]
-    varied = Fields.from_frame(rows).varied()
+    varied = Fields.from_frame(rows).list_varied_fields()
     return (*jobs, *(name for name in varied if name not in (*left_out, *settled, "gpu_ids")))

@@ -13,12 +13,20 @@ import pandas as pd
 
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
 from gpubench.analyze.intervals import Floats, Indices, Means, Processes, Ratios, compare_rows
-from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
+from gpubench.analyze.series import (
+    DEVICES,
+    Axes,
+    Fields,
+    combine,
+    encode,
+    find_tied_fields,
+    list_asked_fields,
+)
 from gpubench.core.prediction import classify_overlap
 from gpubench.schema.columns import DERIVED, MEASURED
-from gpubench.schema.doubts import doubt_of
+from gpubench.schema.doubts import find_doubt
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
-from gpubench.stats.estimates import ALPHA, add_work, find_half_width
+from gpubench.stats.estimates import ALPHA, estimate_work, find_half_width
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
@@ -66,13 +74,13 @@ def build_summary(
     if is_of_tries:
         runs = keep_memory_figures(runs)
     fields = Fields.from_frame(runs)
-    has_only_baselines = "copies" not in asked_fields(axes) and _are_baselines(runs)
+    has_only_baselines = "copies" not in list_asked_fields(axes) and _has_only_baselines(runs)
     axis = None if has_only_baselines else fields.find_axis(axes)
     tied = fields.find_tied(axis, axes) if axis else ()
     summary, members = summarize(runs)
     summary["unit"] = _number_units(summary)
     fields = Fields.from_frame(summary)
-    order = _order_rows(summary, fields, axis, tied)
+    order = _find_row_order(summary, fields, axis, tied)
     fields = fields.take(order)
     summary, members = _reorder(summary, members, order)
     repeats = summary["repeats"].to_numpy()
@@ -81,18 +89,18 @@ def build_summary(
         _fill_slowdowns(rows, members, runs)
     if axis:
         _fill_growth(rows, axis, tied)
-    _fill_speed_ups(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
+    _fill_speed_ups(rows, find_tied_fields(axes, "gpus", "ranks"), find_tied_fields(axes, "batch_size"))
     _fill_intervals(rows)
-    words = _with_words_of_groups(fields)
-    varied = words.varied(axes) or ("batch_size",)
+    words = _copy_group_cpu_sharing(fields)
+    varied = words.list_varied_fields(axes) or ("batch_size",)
     arrangement = Arrangement(
         axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
-        fixed={name: value for name, value in words.fixed().items() if name not in varied},
+        fixed={name: value for name, value in words.find_fixed_fields().items() if name not in varied},
     )  # fmt: skip
-    return rows.frame(), members, arrangement
+    return rows.to_summary(), members, arrangement
 
 
-def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
+def classify_overlap_gains(gain: pd.Series[Any]) -> pd.Series[Any]:
     """The plain word for an overlap gain; missing where that is."""
     words = [None if np.isnan(value) else classify_overlap(value) for value in gain]
     return pd.Series(words, index=gain.index, dtype=object)
@@ -102,26 +110,26 @@ def keep_memory_figures(runs: Runs) -> Runs:
     """The runs without the figures and the doubts that are not of memory."""
     runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in TIME_COLUMNS})
     codes = runs["doubts"].map(
-        lambda cell: "+".join(code for code in cell.split("+") if "memory" in doubt_of(code).about) or None,
+        lambda cell: "+".join(code for code in cell.split("+") if "memory" in find_doubt(code).about) or None,
         na_action="ignore",
     )
     return runs.assign(doubts=codes)
 
 
-def _are_baselines(runs: Runs) -> bool:
+def _has_only_baselines(runs: Runs) -> bool:
     """Whether all trials alone are there because jobs are compared with them, not with each other."""
     wanted = runs["solo_id"].dropna()
     alone = runs.loc[runs["group"].isna(), "trial_id"]
     return len(wanted) > 0 and bool(alone.isin(wanted).all())
 
 
-def _with_words_of_groups(fields: Fields) -> Fields:
+def _copy_group_cpu_sharing(fields: Fields) -> Fields:
     """The fields of rows alone with the groups' word on how CPUs are shared: by itself a trial shares none."""
     words = fields.codes["cpu_sharing"]
-    of_groups = np.unique(words[~fields.alone])
+    of_groups = np.unique(words[~fields.is_alone])
     if len(of_groups) != 1:
         return fields
-    return fields.replace("cpu_sharing", np.where(fields.alone, of_groups[0], words))
+    return fields.replace("cpu_sharing", np.where(fields.is_alone, of_groups[0], words))
 
 
 # ---- order ----
@@ -145,12 +153,12 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
-def _order_rows(summary: Summary, fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
+def _find_row_order(summary: Summary, fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
     """The places of the rows in the order of reading: series by series, each ascending along `axis`; then groups."""
-    alone = np.flatnonzero(fields.alone)
-    jobs = summary.loc[~fields.alone, ["job", "unit"]]
+    alone = np.flatnonzero(fields.is_alone)
+    jobs = summary.loc[~fields.is_alone, ["job", "unit"]]
     if axis and len(alone):
-        named, every = fields.take(alone).series(axis, tied)
+        named, every = fields.take(alone).encode_series(axis, tied)
         begin = pd.Series(np.arange(len(every))).groupby(every).transform("min").to_numpy()
         first = pd.Series(begin).groupby(named).transform("min").to_numpy()
         values = summary[axis].iloc[alone].to_numpy("float64", na_value=np.inf)
@@ -186,24 +194,24 @@ class RowArrays:
         }
         self.labels = {name: np.full(self.size, -1) for name in LABELS}
 
-    def figure(self, name: str) -> Floats:
+    def get_column(self, name: str) -> Floats:
         """A column of numbers, as worked out so far; to be written to."""
         if name not in self.columns:
             self.columns[name] = self.summary[name].to_numpy("float64", na_value=np.nan).copy()
         values: Floats = self.columns[name]
         return values
 
-    def known(self, name: str) -> Floats:
+    def get_positive_column(self, name: str) -> Floats:
         """Of rows that ended ok, a figure that is above 0."""
-        values = self.figure(name)
+        values = self.get_column(name)
         return np.where(self.is_ok & (values > 0), values, np.nan)
 
     def fill_ends(self, name: str, unit: str, rows: Indices, ends: tuple[Floats, Floats]) -> None:
         """Puts both ends of an interval into `NAME_lowUNIT` and `NAME_highUNIT`."""
         for end, values in zip(("low", "high"), ends, strict=True):
-            self.figure(f"{name}_{end}{unit}")[rows] = values
+            self.get_column(f"{name}_{end}{unit}")[rows] = values
 
-    def frame(self) -> Summary:
+    def to_summary(self) -> Summary:
         """The summary with all that was worked out."""
         labels = {
             name: pd.arrays.IntegerArray(labels.astype(np.int64), labels < 0)
@@ -223,9 +231,9 @@ def _compare_times(
 ) -> Ratios:
     """The ratios of the time of an image; of epochs where a row does not know its images."""
     ratios = compare_rows(rows.processes, rows.machine, numerator, denominator, figure)
-    images = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
+    images = rows.get_column("batch_size" if figure == "steady_step_s" else "images_per_epoch")
     factor = images[denominator] / images[numerator]
-    return ratios.times(np.where(np.isfinite(factor), factor, 1.0))
+    return ratios.scale(np.where(np.isfinite(factor), factor, 1.0))
 
 
 def _time_ratios(rows: RowArrays, numerator: Indices, denominator: Indices, compared: Ratios) -> Floats:
@@ -233,7 +241,7 @@ def _time_ratios(rows: RowArrays, numerator: Indices, denominator: Indices, comp
 
     Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
     """
-    time, images = rows.known("epoch_time_s"), rows.figure("images_per_epoch")
+    time, images = rows.get_positive_column("epoch_time_s"), rows.get_column("images_per_epoch")
     per_image = images[denominator] / images[numerator]
     ratio = time[numerator] / time[denominator] * np.where(np.isfinite(per_image), per_image, 1.0)
     ratios: Floats = np.where(compared.is_by_some_rounds & ~np.isnan(ratio), np.exp(compared.log), ratio)
@@ -248,7 +256,7 @@ def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     """
     alone = np.flatnonzero(~rows.is_job)
     fields = rows.fields.take(alone)
-    named, _ = fields.series(axis, tied)
+    named, _ = fields.encode_series(axis, tied)
     place = combine(len(alone), [named, fields.codes[axis]])
     is_only = np.bincount(place)[place] == 1
     before, after = np.arange(len(alone) - 1), np.arange(1, len(alone))
@@ -257,23 +265,23 @@ def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     current, previous = alone[after[fair]], alone[before[fair]]
     rows.labels["before"][current] = previous
 
-    memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
+    memory, source = rows.get_positive_column("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
     with np.errstate(over="ignore"):
         memory_ratio = memory[current] / memory[previous]
     # A ratio of damaged figures that no float can hold is not known: its logarithm would be infinite.
     is_known = (source[current] == source[previous]) & (memory_ratio > 0) & np.isfinite(memory_ratio)
     memory_ratio = np.where(is_known, memory_ratio, np.nan)
-    rows.figure("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
+    rows.get_column("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
     times = _compare_times(rows, current, previous)
     ratio = _time_ratios(rows, current, previous, times)
-    rows.figure("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
-    rows.fill_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).ends(100, 1))
+    rows.get_column("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
+    rows.fill_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).compute_ends(100, 1))
 
     steady = _compare_times(rows, current, previous, "steady_step_s")
     is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[current]
-    costs = steady.where(is_steady, times).times(memory_ratio)
-    rows.figure("cost_growth_pct")[current] = 100 * (np.exp(costs.log) - 1)
-    rows.fill_ends("cost_growth", "_pct", current, costs.ends(100, 1))
+    costs = steady.where(is_steady, times).scale(memory_ratio)
+    rows.get_column("cost_growth_pct")[current] = 100 * (np.exp(costs.log) - 1)
+    rows.fill_ends("cost_growth", "_pct", current, costs.compute_ends(100, 1))
 
 
 def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) -> None:
@@ -283,15 +291,17 @@ def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) ->
     where it was measured, else the fewest devices under the same strategy; where two rows could be it, there is none.
     `tied`, `tied_to_batch`: fields that move with the devices, and with the batch size.
     """
-    alone = np.flatnonzero(~rows.is_job & ~np.isnan(rows.known("epoch_time_s")))
+    alone = np.flatnonzero(~rows.is_job & ~np.isnan(rows.get_positive_column("epoch_time_s")))
     fields = rows.fields.take(alone)
     devices = fields.devices
     if len(np.unique(devices)) < 2:
         return
-    batch = rows.figure("batch_size")[alone]
+    batch = rows.get_column("batch_size")[alone]
     is_single = (devices == 1) & (fields.frame["strategy"] == "single").to_numpy()
     for name, share in (("strong", batch), ("weak", batch / devices)):
-        named, _ = fields.series("batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())})
+        named, _ = fields.encode_series(
+            "batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())}
+        )
         place = combine(len(alone), [named, encode(share)])
         has_single = np.bincount(place, is_single)[place] > 0
         rivals = combine(len(alone), [place, np.where(has_single, -1, fields.strategy)])
@@ -310,11 +320,11 @@ def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) ->
         speedup = _time_ratios(rows, compared_with, scaled, times)
         times = times.where(scaled != compared_with)
         share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
-        rows.figure(f"{name}_efficiency_pct")[scaled] = speedup * share_of_devices
-        rows.fill_ends(f"{name}_efficiency", "_pct", scaled, times.ends(share_of_devices))
-        is_new = np.isnan(rows.figure("speedup")[scaled])  # that of the strong one where a row has both
-        rows.figure("speedup")[scaled[is_new]] = speedup[is_new]
-        low, high = times.ends()
+        rows.get_column(f"{name}_efficiency_pct")[scaled] = speedup * share_of_devices
+        rows.fill_ends(f"{name}_efficiency", "_pct", scaled, times.compute_ends(share_of_devices))
+        is_new = np.isnan(rows.get_column("speedup")[scaled])  # that of the strong one where a row has both
+        rows.get_column("speedup")[scaled[is_new]] = speedup[is_new]
+        low, high = times.compute_ends()
         rows.fill_ends("speedup", "", scaled[is_new], (low[is_new], high[is_new]))
 
 
@@ -326,11 +336,11 @@ def _fill_slowdowns(rows: RowArrays, members: Members, runs: Runs) -> None:
     _match_solo_rows(rows, members, runs)
     jobs = np.flatnonzero(rows.labels["alone"] >= 0)
     alone = rows.labels["alone"][jobs]
-    times = rows.figure("epoch_time_s")
-    rows.figure("solo_epoch_time_s")[jobs] = times[alone]
-    rows.figure("slowdown")[jobs] = times[jobs] / times[alone]
+    times = rows.get_column("epoch_time_s")
+    rows.get_column("solo_epoch_time_s")[jobs] = times[alone]
+    rows.get_column("slowdown")[jobs] = times[jobs] / times[alone]
     slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True)
-    rows.fill_ends("slowdown", "", jobs, slowdowns.ends())
+    rows.fill_ends("slowdown", "", jobs, slowdowns.compute_ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
     groups = combine(rows.size, [units, encode(rows.summary["hardware"])])[has_id]
@@ -361,19 +371,19 @@ def _fill_overlap_gain(rows: RowArrays, jobs: Indices) -> None:
 
     Where not all of its jobs are there, or have a slowdown, it stays the median of the runs that had one.
     """
-    size = np.nanmax([0, *rows.figure("jobs_of_group")[jobs]])
-    if len(jobs) < max(2, size) or np.isnan(rows.figure("slowdown")[jobs]).any():
+    size = np.nanmax([0, *rows.get_column("jobs_of_group")[jobs]])
+    if len(jobs) < max(2, size) or np.isnan(rows.get_column("slowdown")[jobs]).any():
         return
-    gain = float((np.sum(1 / rows.figure("slowdown")[jobs]) - 1) / (len(jobs) - 1))
-    ends = _gain_interval(rows, jobs)
+    gain = float((np.sum(1 / rows.get_column("slowdown")[jobs]) - 1) / (len(jobs) - 1))
+    ends = _compute_gain_interval(rows, jobs)
     if ends is not None and len(np.unique(rows.repeats[jobs])) > 1:
         gain = ends[0]  # of the runs that all jobs have, as its interval is
-    rows.figure("overlap_gain")[jobs] = gain
+    rows.get_column("overlap_gain")[jobs] = gain
     if ends is not None and np.isfinite(ends[2]):
         rows.fill_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
 
 
-def _gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float] | None:
+def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float] | None:
     """The overlap gain of a group with its 95 % interval, by the runs that all jobs have; None where a job or its trial
     alone is of one process. Infinite where these were on unlike nodes."""
     if (rows.repeats[jobs] < 2).any():
@@ -393,7 +403,7 @@ def _gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float]
         solo = rows.labels["alone"][job]
         if solo >= 0:
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
-            nodes.append(share_nodes(node[row == solo]))
+            nodes.append(compute_node_shares(node[row == solo]))
         else:
             solos = figures["solo_epoch_time_s"][is_of_job]
             alone[names[-1]] = solos[~np.isnan(solos)]
@@ -401,18 +411,18 @@ def _gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float]
     if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
         return None
     together = [(name, [run[key][0] for key in common]) for name, run in zip(names, runs, strict=True)]
-    work = add_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
+    work = estimate_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
     if work.welch is None:
         return None
     half = find_half_width(work.welch, ALPHA / 2)
-    shares = share_nodes([runs[0][key][1] for key in common])
+    shares = compute_node_shares([runs[0][key][1] for key in common])
     if any(nodes_alone != shares for nodes_alone in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
     return gain, low, high
 
 
-def share_nodes(nodes: Collection[str]) -> dict[str, float]:
+def compute_node_shares(nodes: Collection[str]) -> dict[str, float]:
     """The share of processes on each node."""
     return {node: count / len(nodes) for node, count in Counter(nodes).items()}
 
@@ -422,16 +432,16 @@ def share_nodes(nodes: Collection[str]) -> dict[str, float]:
 
 def _fill_intervals(rows: RowArrays) -> None:
     """Fills what follows from a row's own figures: energy, the interval of its time, when it crossed a top-1."""
-    images, energy = rows.figure("images_per_epoch"), rows.figure("energy_j")
+    images, energy = rows.get_column("images_per_epoch"), rows.get_column("energy_j")
     energy = np.where(energy > 0, energy, np.nan)
     rows.columns["images_per_joule"] = images / energy
-    rows.columns["edp_js"] = energy * rows.figure("epoch_time_s")
+    rows.columns["edp_js"] = energy * rows.get_column("epoch_time_s")
     processes = rows.processes
     if not len(processes.row):
         return
     _fill_crossings(rows)
     every = np.arange(rows.size)
-    times = Means.by_number(processes.row, processes.logs("epoch_time_s"), rows.size)
+    times = Means.from_groups(processes.row, processes.logs("epoch_time_s"), rows.size)
     is_timed = times.count > 1
     rows.fill_ends("epoch_time", "_s", every, _find_ends(times))
     whole = processes.figures["has_all_figures"].astype(bool)
@@ -439,13 +449,13 @@ def _fill_intervals(rows: RowArrays) -> None:
     joules = np.where(whole | ~has_whole[processes.row], processes.logs("energy_j"), np.nan)
     low, high = (
         np.where(is_timed, end, np.nan)
-        for end in _find_ends(Means.by_number(processes.row, joules, rows.size))
+        for end in _find_ends(Means.from_groups(processes.row, joules, rows.size))
     )
     rows.fill_ends("images_per_joule", "", every, (images / high, images / low))
     errors = (
         np.where(np.isnan(processes.logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]) / 100
     )
-    within = Means.by_number(processes.row, errors**2, rows.size)
+    within = Means.from_groups(processes.row, errors**2, rows.size)
     rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
     between = 100 * np.sqrt(np.maximum(times.variance - within.mean, 0))
     rows.columns["between_pct"] = np.where(is_timed & (within.count == times.count), between, np.nan)
@@ -453,8 +463,8 @@ def _fill_intervals(rows: RowArrays) -> None:
 
 def _find_ends(means: Means) -> tuple[Floats, Floats]:
     """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
-    half = means.half_width()
-    return Ratios(log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)).ends()
+    half = means.compute_half_width()
+    return Ratios(log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)).compute_ends()
 
 
 def _fill_crossings(rows: RowArrays) -> None:
@@ -466,13 +476,13 @@ def _fill_crossings(rows: RowArrays) -> None:
     is_first = processes.figures["round"] == 1
     row, logs = processes.row[is_first], processes.logs("top1_crossing_s")[is_first]
     seeds = np.bincount(row, minlength=rows.size)
-    crossed = Means.by_number(row, logs, rows.size)
+    crossed = Means.from_groups(row, logs, rows.size)
     several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)
     words = (processes.figures["top1_crossing"] == CONFIRMED)[is_first]
     confirmed = np.bincount(row, words, rows.size) == seeds
     low, high = (np.where(all_crossed, end, np.nan) for end in _find_ends(crossed))
     rows.fill_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
     times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
-    rows.columns["top1_crossing_s"] = np.where(several, times, rows.figure("top1_crossing_s"))
+    rows.columns["top1_crossing_s"] = np.where(several, times, rows.get_column("top1_crossing_s"))
     kinds = pd.Series(np.where(confirmed, CONFIRMED, UNCONFIRMED), dtype=object).where(all_crossed, None)
     rows.columns["top1_crossing"] = kinds.where(several, rows.summary["top1_crossing"])

@@ -16,7 +16,7 @@ from gpubench.analyze.table_rows import (
     find_certainty,
     find_remedy,
     group_by,
-    list_rows,
+    list_claimed_rows,
     list_unsettled,
 )
 from gpubench.core.claims import Claim
@@ -28,9 +28,9 @@ BASELINES = {"strong": "strong_baseline", "weak": "weak_baseline"}
 
 def make_claims(rows: TableRows) -> list[Claim]:
     """The speed-ups of a table, those by the same batch first; none where rows are there for their groups alone."""
-    alone = rows.alone[:0] if rows.has_only_baselines else rows.alone
+    alone = rows.solo_rows[:0] if rows.has_only_baselines else rows.solo_rows
     return [
-        rows.claim(
+        rows.make_claim(
             "images_per_s",
             rows.rates,
             row,
@@ -53,10 +53,10 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFindi
         DevicesFinding(
             word=find_certainty(members),
             claims=tuple(members),
-            rows=list_rows(members),
+            rows=list_claimed_rows(members),
             remedy=find_remedy(list_unsettled(members), members, rows.round_minutes, rows.seeds),
             strategy=str(rows.get(members[0].candidate, "strategy")),
-            speed_ups=tuple(_describe(claim, rows.devices) for claim in members),
+            speed_ups=tuple(_make_speed_up(claim, rows.devices) for claim in members),
         )
         for members in group_by(claims, lambda claim: claim.family).values()
     ]
@@ -66,7 +66,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFindi
     )
 
 
-def _describe(claim: Claim, devices: pd.Series[int]) -> SpeedUp:
+def _make_speed_up(claim: Claim, devices: pd.Series[int]) -> SpeedUp:
     several, few = int(devices[claim.candidate]), int(devices[claim.baseline])
     return SpeedUp(
         claim=claim,

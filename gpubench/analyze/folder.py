@@ -14,22 +14,32 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze import sharing
-from gpubench.analyze.derive import LABELS, Arrangement, build_summary, sharing_word
+from gpubench.analyze.derive import LABELS, Arrangement, build_summary, classify_overlap_gains
 from gpubench.analyze.frames import Members, Runs, Summary, build_runs, is_scattered, number_configurations
 from gpubench.analyze.series import Fields
-from gpubench.analyze.table_rows import TableRows, borrow_noise, list_machine_names, name_machines
-from gpubench.basics.collector import collector_paused
+from gpubench.analyze.table_rows import (
+    TableRows,
+    estimate_noise,
+    list_first_machine_column,
+    list_machine_columns,
+)
+from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import clean, listed
+from gpubench.basics.words import clean, format_list
 from gpubench.plan.max_batch import are_tries
 from gpubench.plan.plan import Job, Plan
-from gpubench.plan.skips import Room
-from gpubench.plan.state import out_of_memory, survey
-from gpubench.results.counting import as_counting, count_without_first_round, counting, newest
+from gpubench.plan.skips import NodeCapacity
+from gpubench.plan.state import collect_out_of_memory, plan_first_round
+from gpubench.results.counting import (
+    count_without_first_round,
+    key_as_counting,
+    select_counting,
+    select_first_round,
+)
 from gpubench.results.csv_text import csv_text
 from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
-from gpubench.results.rows import epoch_rows, row_of
+from gpubench.results.rows import epoch_rows, make_row
 from gpubench.results.store import Results
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, MEASURED, OF_GROUPS, TRIAL
@@ -77,11 +87,11 @@ class Folder:
     attempts: tuple[Record, ...]
     """Every record that can be read, those that no longer count among them."""
 
-    def table_frame(self, table: Table) -> Summary:
+    def select_table_rows(self, table: Table) -> Summary:
         """The rows of one table, in their order."""
         return self.summary.loc[table.rows[0] : table.rows[-1]]
 
-    def processes(self, row: int) -> Runs:
+    def select_processes(self, row: int) -> Runs:
         """The runs of a row of the summary that ended ok."""
         members = self.members
         return self.runs.loc[members.loc[(members["row"] == row) & members["is_ok"], "run"]]
@@ -103,8 +113,8 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
 
     results = Results(path)
     records = read_records(results, report_problem)
-    with collector_paused():
-        return analyze_records(results, records, problems, report_problem)
+    with pause_garbage_collector():
+        return build_folder_from_records(results, records, problems, report_problem)
 
 
 def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Folder]:
@@ -145,7 +155,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     if records:
         return records
     if inside := results_in(results.folder):
-        names = listed([folder.name for folder in inside])
+        names = format_list([folder.name for folder in inside])
         raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
     raise UnusableError(f"{results.folder} holds no record{' that can be read' if lines else 's'}")
 
@@ -166,7 +176,7 @@ class PlannedRows:
     """Trials that nothing is stored of because other parts of their plan measure them."""
 
 
-def analyze_records(
+def build_folder_from_records(
     results: Results,
     records: Sequence[Record],
     problems: list[str],
@@ -177,12 +187,12 @@ def analyze_records(
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
     """
-    chosen = counting(records)
+    chosen = select_counting(records)
     plans, wrong = stored_plans(results, records)
     for line in wrong:
         tell(line)
-    planned = _read_plans(plans, records, list(chosen.values()), skips or {})
-    rows = [row_of(record, key[-1]) for key, record in chosen.items()]
+    planned = _make_planned_rows(plans, records, list(chosen.values()), skips or {})
+    rows = [make_row(record, key[-1]) for key, record in chosen.items()]
     return build_folder(
         results.folder,
         [*rows, *planned.rows],
@@ -194,14 +204,16 @@ def analyze_records(
     )
 
 
-def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Folder:
+def build_folder_from_plan(
+    path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]
+) -> Folder:
     """One plan's own trials, of these records alone: it looks at nothing on disk, for a sweep makes it again and again.
 
     `path`: of the results folder. `skips`: trial id -> why the sweep skipped it.
     """
     name = plan.experiment.name
     jobs = {job.trial_id: job for job in plan.jobs}
-    chosen = counting(record for record in records if record.trial_id in jobs)
+    chosen = select_counting(record for record in records if record.trial_id in jobs)
     measured = {record.trial_id for record in chosen.values()}
     planned = PlannedRows(
         rows=[_planned_row(job, name, skips.get(id_)) for id_, job in jobs.items() if id_ not in measured],
@@ -209,7 +221,7 @@ def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mappi
         questions={name: plan.experiment.question},
         members={name: list(jobs)},
     )
-    rows = [replace(row_of(record, key[-1]), experiment=name) for key, record in chosen.items()]
+    rows = [replace(make_row(record, key[-1]), experiment=name) for key, record in chosen.items()]
     return build_folder(
         path, [*rows, *planned.rows], planned, records=tuple(chosen.values()), attempts=tuple(records)
     )
@@ -225,14 +237,14 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     held = list(held)
     # Of a thousand rows few bear on these: their repeats.
     configurations = {record.config_id for record in records}
-    chosen = counting(record for record in held if record.config_id in configurations)
-    completed = as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen = select_counting(record for record in held if record.config_id in configurations)
+    completed = key_as_counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= completed
-    rows = [row_of(record, key[-1]) for key, record in chosen.items()]
+    rows = [make_row(record, key[-1]) for key, record in chosen.items()]
     runs = build_runs(rows)
     _add_cpu_speed(runs, [*records, *held])
     _add_group_facts(runs)
-    runs["doubts"] = _add_spread(runs)
+    runs["doubts"] = _join_spread_doubts(runs)
     derived = runs[["doubts", "cpu_speed_pct", "sharing", "full_together"]].astype(object)
     values = derived.where(derived.notna(), None).itertuples(index=False)
     return {
@@ -276,17 +288,17 @@ def build_folder(
         attempts=attempts,
     )
     has_jobs = bool(summary["group"].notna().any())
-    return replace_folder(folder, summary=judge_sharing(folder)) if has_jobs else folder
+    return replace_folder(folder, summary=make_summary_with_sharing(folder)) if has_jobs else folder
 
 
-def _read_plans(
+def _make_planned_rows(
     plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record], skips: Mapping[str, str]
 ) -> PlannedRows:
     """What the plans say. `chosen`: the records that count. `skips`: trial id -> why a sweep skipped it."""
     planned = PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
-    oom = out_of_memory(newest(records).values() if ran_out else ())
+    oom = collect_out_of_memory(select_first_round(records).values() if ran_out else ())
     most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in chosen), default=0)
     ids_here = {job.trial_id for stored in plans for job in stored.share.jobs}
     units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
@@ -294,8 +306,8 @@ def _read_plans(
     for stored in plans:
         plan, room = stored.plan, stored.room
         if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
-            room = Room(max(room.gpus, most_gpus), room.cpus)
-        surveyed = survey(plan, {}, oom=oom, room=room, environment={})
+            room = NodeCapacity(max(room.gpus, most_gpus), room.cpus)
+        surveyed = plan_first_round(plan, {}, oom=oom, room=room, environment={})
         skipped = {item.unit.unit_id: item.why for item in surveyed if item.state == "skip"}
         name = plan.experiment.name
         planned.questions[name] = plan.experiment.question or planned.questions.get(name, "")
@@ -326,7 +338,7 @@ def _read_plans(
 def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
     """The row of a planned trial of which no record counts. `why`: it is skipped."""
     row = replace(
-        Row.of_columns(job.trial.as_json()),
+        Row.make_from_columns(job.trial.as_json()),
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment=experiment,
@@ -362,10 +374,10 @@ def _add_cpu_speed(runs: Runs, records: Iterable[Record]) -> None:
     speed = 100 * places.join(fastest, on=keys)["fastest"] / runs["cpu_probe_ms"]
     runs["cpu_speed_pct"] = speed
     slow = speed < SLOW_CPU_PCT
-    runs.loc[slow, "doubts"] = runs.loc[slow, "doubts"].map(lambda codes: add_code(codes, "slow-cpu"))
+    runs.loc[slow, "doubts"] = runs.loc[slow, "doubts"].map(lambda codes: join_doubt_code(codes, "slow-cpu"))
 
 
-def add_code(codes: Any, code: str) -> str:
+def join_doubt_code(codes: Any, code: str) -> str:
     """A cell of doubts with one more."""
     known = codes.split("+") if isinstance(codes, str) else []
     return "+".join(sorted({*known, code} - {""}))
@@ -379,7 +391,7 @@ def _add_group_facts(runs: Runs) -> None:
     """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
     facts = runs["together"]
     gain = runs["overlap_gain"]
-    runs["sharing"] = sharing_word(gain)
+    runs["sharing"] = classify_overlap_gains(gain)
     has_resources = np.array([bool(known.get("resources")) for known in facts], dtype=bool)
     watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
     full = [name_full_resources(known) for known in facts[watched]]
@@ -405,7 +417,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     summaries: list[Summary] = []
     members: list[Members] = []
     label = 0
-    for name, places in _order_runs(runs, planned).items():
+    for name, places in _find_run_order(runs, planned).items():
         kinds = list(dict.fromkeys(runs["kind"].iloc[places]))
         for kind in kinds:
             alike = runs.iloc[places[(runs["kind"].iloc[places] == kind).to_numpy()]]
@@ -430,7 +442,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
 
 
-def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
+def _find_run_order(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
     """Experiment -> the places of its runs that count: those that its plans list in their order, then the others."""
     is_current = ~runs["superseded"].to_numpy()
     listed = {trial for ids in planned.members.values() for trial in ids}
@@ -457,7 +469,7 @@ def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np
     unplanned = runs.iloc[places]
     keys = [
         unplanned[column].map(_sort_key)
-        for column in ("group", *Fields.from_frame(unplanned).varied(), "repeat")
+        for column in ("group", *Fields.from_frame(unplanned).list_varied_fields(), "repeat")
     ]
     return places[sorted(range(len(unplanned)), key=list(zip(*keys, strict=True)).__getitem__)]
 
@@ -472,18 +484,18 @@ def _sort_key(value: Any) -> tuple[int, Any]:
 
 def collect_rows(folder: Folder, table: Table) -> TableRows:
     """The rows of a table of a folder."""
-    summary = folder.table_frame(table)
+    summary = folder.select_table_rows(table)
     members = folder.members[folder.members["row"].isin(table.rows)]
     return TableRows(
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
-        noise=borrow_noise(summary),
+        noise=estimate_noise(summary),
         **{attribute.name: getattr(table, attribute.name) for attribute in fields(Arrangement)}
-        | {"varied": (*name_machines(summary), *table.varied)},
+        | {"varied": (*list_first_machine_column(summary), *table.varied)},
     )
 
 
-def judge_sharing(folder: Folder) -> Summary:
+def make_summary_with_sharing(folder: Folder) -> Summary:
     """The summary with `sharing` as the question of sharing answers it: none, some or full overlap, else unknown."""
     gain = folder.summary["overlap_gain"]
     words: dict[int, str] = {}
@@ -529,26 +541,26 @@ JOB_INTERVAL_COLUMNS = ("slowdown_low", "slowdown_high", "overlap_gain_low", "ov
 """Likewise, where any row is a job of a group."""
 
 
-def trials_csv(folder: Folder) -> str:
+def format_trials_csv(folder: Folder) -> str:
     """The text of trials.csv."""
-    return frame_csv(select_trials(folder), [column.name for column in COLUMNS])
+    return format_frame_csv(select_trials(folder), [column.name for column in COLUMNS])
 
 
 def select_trials(folder: Folder) -> Runs:
     """The lines of trials.csv: the runs that were measured or skipped."""
-    runs = folder.runs.assign(doubts=_add_spread(folder.runs))
+    runs = folder.runs.assign(doubts=_join_spread_doubts(folder.runs))
     return runs[runs["status"] != "missing"]
 
 
-def _add_spread(runs: Runs) -> pd.Series[Any]:
+def _join_spread_doubts(runs: Runs) -> pd.Series[Any]:
     """The doubts of each run, that about processes far apart among them."""
     doubts: pd.Series[Any] = runs["doubts"].mask(
-        is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
+        has_spread_epoch_times(runs), runs["doubts"].map(lambda codes: join_doubt_code(codes, "spread"))
     )
     return doubts
 
 
-def is_spread(runs: Runs) -> pd.Series[Any]:
+def has_spread_epoch_times(runs: Runs) -> pd.Series[Any]:
     """Whether each run ended ok and is one of those whose epoch times lie far apart from process to process."""
     order = number_configurations(runs)
     number = pd.Series(order["row"].to_numpy(), index=runs.index[order["position"]]).loc[runs.index]
@@ -557,17 +569,17 @@ def is_spread(runs: Runs) -> pd.Series[Any]:
     return is_timed & number.isin(scattered.index[scattered])
 
 
-def epochs_csv(folder: Folder) -> str:
+def format_epochs_csv(folder: Folder) -> str:
     """The text of epochs.csv: a line for each epoch or window of the attempts that count."""
     return csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(folder.records))
 
 
-def table_csv(folder: Folder) -> str:
+def format_table_csv(folder: Folder) -> str:
     """The text of table.csv: one header, and a line for each row of all tables."""
-    return frame_csv(label_rows(folder), list_table_columns([folder]))
+    return format_frame_csv(make_table_csv_rows(folder), list_table_columns([folder]))
 
 
-def label_rows(folder: Folder) -> Summary:
+def make_table_csv_rows(folder: Folder) -> Summary:
     """The rows of all tables as table.csv has them: each with its table's name, and how all of its runs ended."""
     summary = folder.summary
     names = {number: table.name for number, table in enumerate(folder.tables)}
@@ -576,8 +588,8 @@ def label_rows(folder: Folder) -> Summary:
 
 def list_table_columns(folders: Sequence[Folder]) -> list[str]:
     """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
-    parts = [(table, folder.table_frame(table)) for folder in folders for table in folder.tables]
-    places = {name for _, rows in parts for name in place_columns(rows)}
+    parts = [(table, folder.select_table_rows(table)) for folder in folders for table in folder.tables]
+    places = {name for _, rows in parts for name in list_place_columns(rows)}
     varied = {field for table, _ in parts for field in table.varied}
     names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]
     names += [column.name for column in TRIAL if column.name in varied]
@@ -593,14 +605,14 @@ def list_table_columns(folders: Sequence[Folder]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def place_columns(rows: Summary) -> list[str]:
+def list_place_columns(rows: Summary) -> list[str]:
     """Columns that say where rows were measured: the models where there are several, group and job."""
-    columns = list_machine_names(rows)
+    columns = list_machine_columns(rows)
     columns += ["group"] if rows["group"].nunique(dropna=False) > 1 else []
     return columns + (["job"] if rows["group"].notna().any() else [])
 
 
-def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
+def format_frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
     """A CSV with these columns, as `csv_text.csv_cell` writes their values."""
     columns = [list_values(frame[name]) for name in names]
     return csv_text(names, zip(*columns, strict=True) if len(frame) else ())

@@ -15,8 +15,8 @@ import pandas as pd
 from gpubench.analyze.series import Codes, combine, encode
 from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
-from gpubench.schema.kinds import as_text, kind
-from gpubench.schema.row import Row, columns_of
+from gpubench.schema.kinds import find_kind, format_value_text
+from gpubench.schema.row import Row, collect_columns
 from gpubench.stats.outliers import FEWEST_OUTLIERS, find_outliers
 
 Runs: TypeAlias = pd.DataFrame
@@ -75,8 +75,8 @@ NEEDS_ALL_PROCESSES = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_
 def build_runs(rows: Sequence[Row]) -> Runs:
     """The frame of these rows, labelled from 0 in their order, without what other rows tell of them."""
     names = (*(column.name for column in COLUMNS), *DETAILS, "kind", "has_all_figures")
-    values = columns_of(rows, names)
-    series = {column.name: as_dtype(values[column.name], kind(column)) for column in COLUMNS}
+    values = collect_columns(rows, names)
+    series = {column.name: as_dtype(values[column.name], find_kind(column)) for column in COLUMNS}
     series |= {name: as_dtype(values[name], "text") for name in ("source", "kind", "log")}
     numbers = ("steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib")
     series |= {name: as_dtype(values[name], "number") for name in numbers}
@@ -111,7 +111,10 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
         return as_objects([tuple(value) if isinstance(value, list) else value for value in values])
     # Where rows are grouped pandas hands text over to Arrow, which takes no lone surrogates.
     return as_objects(
-        [as_text(value) if isinstance(value, str) and not value.isascii() else value for value in values]
+        [
+            format_value_text(value) if isinstance(value, str) and not value.isascii() else value
+            for value in values
+        ]
     )
 
 
@@ -198,7 +201,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     summary["repeats"] = np.bincount(number, is_ok, len(summary)).astype(np.int64)
     reached = is_ok & rows["time_to_top1_s"].notna().to_numpy()
     summary["reached"] = np.bincount(number, reached, len(summary)).astype(np.int64)
-    summary["endings"] = _count_endings(rows["status"], number)
+    summary["endings"] = _format_endings(rows["status"], number)
     bad = ~is_ok & rows["reason"].fillna("").ne("").to_numpy()
     summary["reason"] = rows["reason"][bad].groupby(number[bad]).first().reindex(summary.index)
     ids = rows["group_id"][rows["group_id"].fillna("").ne("")]
@@ -206,11 +209,11 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     is_pooled = is_ok & (summary["repeats"] > 1).to_numpy()[number]
     if is_pooled.any():
         _fill_aggregates(summary, runs.iloc[position[is_pooled]].reset_index(drop=True), number[is_pooled])
-    summary["doubts"] = _union_codes(rows, number, summary)
+    summary["doubts"] = _join_all_codes(rows, number, summary)
     return summary, members
 
 
-def _count_endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
+def _format_endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """How the runs of each row ended: `ok`, or `2 ok, 1 failed`."""
     counts = statuses.groupby([number, statuses.to_numpy()], sort=False).size()
     is_only = ~counts.index.get_level_values(0).duplicated(keep=False)
@@ -247,7 +250,7 @@ def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> Non
 
 def _aggregate(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> pd.DataFrame:
     """What the runs of each row tell together: a column a figure, a line a row."""
-    forms = {column.name: kind(column) for column in columns}
+    forms = {column.name: find_kind(column) for column in columns}
     numbers = [name for name, form in forms.items() if form in ("whole", "number") and name != "slowest_rank"]
     values = pool[numbers].astype("float64")
     groups = values.groupby(number)
@@ -281,7 +284,7 @@ def _keep_frequent_codes(words: pd.Series[Any], number: Codes) -> pd.Series[Any]
 
 def _fill_figure(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
     """Puts these figures into their rows, with the dtype that the column asks for."""
-    form = kind(column)
+    form = find_kind(column)
     if form not in ("whole", "number"):
         texts = summary[column.name].astype(object)
         texts[values.index] = values.astype(object)
@@ -293,7 +296,7 @@ def _fill_figure(summary: Summary, column: Column, values: pd.Series[Any]) -> No
     summary[column.name] = pd.array(numbers, dtype="Int64") if is_whole else numbers
 
 
-def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
+def _join_all_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
     """The codes of the doubts of all runs of each row, and of what its processes raise together, as one cell."""
     parts = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
     is_ok = (rows["status"] == "ok").to_numpy()

@@ -71,7 +71,7 @@ SHARING_COLUMNS = tuple(
 """Those of a table of groups of jobs, a line a group."""
 
 
-def lay_out(
+def split_head_fields(
     varied: Sequence[str], axis: str | None, tied: Collection[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields whose values stand over a group of rows, and those that tell its rows apart: columns at the left.
@@ -142,7 +142,7 @@ def build_groups(
     """
     words = collect_certainty(findings)
     answers = {finding.choice.row for finding in findings if finding.choice}
-    largest = plain(summary["images_per_s"].max())
+    largest = to_python_value(summary["images_per_s"].max())
     groups = []
     ends = {end for name in columns for end in INTERVALS.get(name, ())}
     sources = {SOURCES.get(name, name) for name in columns}
@@ -151,9 +151,9 @@ def build_groups(
     parts = summary.groupby(list(heads), sort=False, dropna=False) if heads else [((), summary)]
     for key, members in parts:
         lines: list[ReportRow] = []
-        for label, row in list_rows(members):
+        for label, row in list_labelled_rows(members):
             reason = row.get("reason")
-            if axis and lines and joins_line_before(lines[-1], row):
+            if axis and lines and is_same_line(lines[-1], row):
                 last = lines[-1]
                 lines[-1] = replace(
                     last,
@@ -162,7 +162,7 @@ def build_groups(
                     is_answer=False,
                 )
                 continue
-            cells = [Cell(value=plain(row.get(field))) for field in labels]
+            cells = [Cell(value=to_python_value(row.get(field))) for field in labels]
             cells += [build_cell(row, name, words.get((name, label)), largest) for name in columns]
             lines.append(
                 ReportRow(
@@ -174,12 +174,12 @@ def build_groups(
                     warnings=tuple(filter(is_affecting, split_codes(row.get("doubts")))),
                 )
             )
-        head = dict(zip(heads, map(plain, key), strict=True))
+        head = dict(zip(heads, map(to_python_value, key), strict=True))
         groups.append(RowGroup(head=head, rows=tuple(lines)))
     return tuple(groups)
 
 
-def joins_line_before(last: ReportRow, row: Mapping[str, Any]) -> bool:
+def is_same_line(last: ReportRow, row: Mapping[str, Any]) -> bool:
     """Whether a row that did not run belongs to the line before it: skipped because that ran out of memory, or for
     the same reason."""
     if row["status"] == "missing":
@@ -235,19 +235,19 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
     """A line a network: its size, its time on few devices and on more, and how many times as fast that is."""
     lines = []
     for claim in finding.claims:
-        (_, baseline), (_, row) = list_rows(summary.loc[[claim.baseline, claim.candidate]])
+        (_, baseline), (_, row) = list_labelled_rows(summary.loc[[claim.baseline, claim.candidate]])
         verdict = claim.decided
         lines.append(
             ReportRow(
                 labels=(claim.candidate, claim.baseline),
                 cells=(
                     Cell(value=name_network(row)),
-                    Cell(value=plain(row["gmacs_per_image"])),
+                    Cell(value=to_python_value(row["gmacs_per_image"])),
                     *(
                         Cell(
-                            value=plain(side["epoch_time_s"]),
-                            low=plain(side["epoch_time_low_s"]),
-                            high=plain(side["epoch_time_high_s"]),
+                            value=to_python_value(side["epoch_time_s"]),
+                            low=to_python_value(side["epoch_time_low_s"]),
+                            high=to_python_value(side["epoch_time_high_s"]),
                         )
                         for side in (baseline, row)
                     ),
@@ -263,7 +263,7 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 
-def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
+def make_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
     """The columns of a table of networks: times on few devices and on more stand side by side."""
     field = "gpus" if summary["gpus"].fillna(0).max() > 0 else "ranks"
     fewest = int(summary.loc[[claim.baseline for claim in finding.claims], field].min())
@@ -287,7 +287,9 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
     for group in finding.groups:
         jobs = summary.loc[list(group.rows)]
         is_ended = bool((jobs["repeats"] > 0).any())
-        figures: list[Any] = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
+        figures: list[Any] = [
+            tuple(map(to_python_value, jobs[name])) for name in ("epoch_time_s", "slowdown")
+        ]
         work = Cell(
             value=group.work,
             low=group.bound if group.is_lower_bound else None,
@@ -311,10 +313,10 @@ def find_ending(jobs: pd.DataFrame) -> tuple[str, str | None]:
     """How a group ended: its status and reason are those of the job that ended the others (`oom`, then `skipped`)."""
     order = jobs["status"].isin(NEVER_RAN).sort_values(kind="stable").index
     first = jobs.loc[order[0]]
-    return str(first["status"]), plain(first["reason"])
+    return str(first["status"]), to_python_value(first["reason"])
 
 
-def describe_columns(
+def make_report_columns(
     summary: pd.DataFrame, labels: Sequence[str], names: Sequence[str]
 ) -> tuple[ReportColumn, ...]:
     """The columns of a table: those of the fields that tell rows apart, then those of figures."""
@@ -326,7 +328,7 @@ def describe_columns(
 
 def name_network(row: Mapping[str, Any]) -> str:
     """`lenet x4`: a network, and how many times as wide."""
-    width = plain(row.get("width"))
+    width = to_python_value(row.get("width"))
     return f"{row['model']} x{width:g}" if width not in (None, 1) else str(row["model"])
 
 
@@ -335,16 +337,16 @@ def split_codes(codes: Any) -> tuple[str, ...]:
     return tuple(codes.split("+")) if isinstance(codes, str) and codes else ()
 
 
-def list_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
+def list_labelled_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     """Each row's label and values, by column, as Python's own."""
-    columns = {str(name): map(plain, values.tolist()) for name, values in frame.items()}
+    columns = {str(name): map(to_python_value, values.tolist()) for name, values in frame.items()}
     return [
         (label, dict(zip(columns, values, strict=True)))
         for label, *values in zip(frame.index.tolist(), *columns.values(), strict=True)
     ]
 
 
-def plain(value: Any) -> Any:
+def to_python_value(value: Any) -> Any:
     """A value of a frame as Python's own; None where it is missing."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return None

@@ -52,13 +52,13 @@ class Processes:
         ended = runs.loc[run]
         hosts_of_runs = ended["host"].fillna("").to_numpy(dtype=object)
         codes, host_names = pd.factorize(hosts_of_runs)
-        firsts = np.array([hosts.first(host) for host in host_names], dtype=object)
+        firsts = np.array([hosts.find_first_node(host) for host in host_names], dtype=object)
         rounds = ended["round"].to_numpy("int64")
         numbers = [rounds * (len(host_names) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
         return cls(
             size=len(repeats), row=row[several], run=run, place=numbers[0], first_place=numbers[1],
             node=hosts_of_runs, first_node=firsts[codes],
-            width=np.array([hosts.count(host) for host in host_names], dtype=np.int64)[codes],
+            width=np.array([hosts.count_nodes(host) for host in host_names], dtype=np.int64)[codes],
             figures={name: _as_numbers(ended[name]) for name in names},
         )  # fmt: skip
 
@@ -94,7 +94,7 @@ class Means:
     """Of a sample, NaN under two values; 0 where all are the same, whatever their sums come to."""
 
     @classmethod
-    def by_number(cls, number: Indices, logs: Floats, size: int) -> Means:
+    def from_groups(cls, number: Indices, logs: Floats, size: int) -> Means:
         """Of the known values under each number."""
         known = ~np.isnan(logs)
         number, logs = number[known], logs[known]
@@ -109,12 +109,12 @@ class Means:
         np.maximum.at(most, number, logs)
         return cls(count=count, mean=mean, variance=np.where((least == most) & (count > 1), 0.0, variance))
 
-    def half_width(self) -> Floats:
+    def compute_half_width(self) -> Floats:
         """Half the width of the 95 % interval of each mean; NaN under two values."""
-        return _half_width(self.variance / np.maximum(self.count, 1), self.count - 1)
+        return _compute_half_width(self.variance / np.maximum(self.count, 1), self.count - 1)
 
 
-def _half_width(variance: Floats, degrees: Any) -> Floats:
+def _compute_half_width(variance: Floats, degrees: Any) -> Floats:
     """Half the width of Student's interval; 0 where nothing varies."""
     half: Floats = np.where(variance == 0, 0.0, np.nan)
     varies = variance > 0
@@ -135,14 +135,14 @@ class Ratios:
     is_by_some_rounds: npt.NDArray[np.bool_]
     """Whether they are compared by the rounds that both have, and one has others, too."""
 
-    def ends(self, factor: Any = 1.0, shift: float = 0.0) -> tuple[Floats, Floats]:
+    def compute_ends(self, factor: Any = 1.0, shift: float = 0.0) -> tuple[Floats, Floats]:
         """Low and high end of `factor` × (ratio - `shift`), NaN where one is infinite."""
         with np.errstate(over="ignore"):
             ends = [factor * (np.exp(self.log + sign * self.half) - shift) for sign in (-1, 1)]
         low, high = (np.where(np.isfinite(end), end, np.nan) for end in ends)
         return low, high
 
-    def times(self, factor: Floats) -> Ratios:
+    def scale(self, factor: Floats) -> Ratios:
         """The ratios times exact factors."""
         return replace(self, log=self.log + np.log(factor))
 
@@ -177,7 +177,7 @@ def compare_rows(
     """
     logs = processes.logs(figure)
     size = processes.size
-    sides = Means.by_number(processes.row, logs, size)
+    sides = Means.from_groups(processes.row, logs, size)
     members = np.bincount(processes.row, minlength=size)
     is_known = (members > 1) & (sides.count == members)
     known = is_known[numerator] & is_known[denominator]
@@ -215,15 +215,15 @@ def compare_rows(
     with np.errstate(divide="ignore", invalid="ignore"):
         welch_degrees = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
     if by_processes:
-        welch = _half_width(total, np.minimum(*degrees))
+        welch = _compute_half_width(total, np.minimum(*degrees))
     else:
-        welch = _half_width(total, welch_degrees)
+        welch = _compute_half_width(total, welch_degrees)
         for part, degree in zip(parts, degrees, strict=True):
-            welch = np.fmax(welch, _half_width(part, degree))
+            welch = np.fmax(welch, _compute_half_width(part, degree))
     welch = np.where(is_on_other_nodes, np.inf, welch)
     return Ratios(
         log=np.where(by_rounds, log, sides.mean[numerator] - sides.mean[denominator]),
-        half=np.where(by_rounds, _half_width(variance / np.maximum(common, 1), common - 1), welch),
+        half=np.where(by_rounds, _compute_half_width(variance / np.maximum(common, 1), common - 1), welch),
         is_by_some_rounds=by_rounds & ~is_same_rounds,
     ).where(known)
 
@@ -251,7 +251,7 @@ def _pair_rounds(
     wanted = denominator[pair] * stride + place[first]
     partner = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     is_common = keys[partner] == wanted if len(keys) else np.zeros(0, dtype=bool)
-    return Means.by_number(pair[is_common], (logs[first] - logs[partner])[is_common], len(numerator))
+    return Means.from_groups(pair[is_common], (logs[first] - logs[partner])[is_common], len(numerator))
 
 
 def _has_other_nodes(

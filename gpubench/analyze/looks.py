@@ -80,7 +80,7 @@ def _list_open_groups(
     )
     tested = {claim.candidate for claim in decided}
     known = {claim.candidate for claim in decided if claim.decided.word == "sure"}
-    alone = sharing.find_alone(rows)
+    alone = sharing.find_solo_rows(rows)
     for group in sharing.list_groups(rows):
         if group.rows[0] in tested - known:
             yield (*group.rows, *(alone[row] for row in group.rows if row in alone))

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.grid import list_rows
+from gpubench.analyze.grid import list_labelled_rows
 from gpubench.analyze.series import AUTO, CANDIDATES, FOLLOWS, OLD_DEFAULTS, Codes, combine, encode
 from gpubench.analyze.versus import DERIVED_FIELDS
 from gpubench.schema import catalog
 from gpubench.schema.record import ALLOTTED
-from gpubench.schema.trial import make
+from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import DEVICE_AXES
 
 DEFINITION = "variant_definition"
@@ -54,8 +54,8 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
     `rows`: of a summary, with `is_b`, and with `asked`, `images` and `variant_definition` of a run of each. `free`: the
     fields whose values are the sides; what follows from them may differ, too.
     """
-    identity = identify(rows, free)
-    exact = pair_rows(rows, number_trials(rows, identity))
+    identity = make_trial_identities(rows, free)
+    exact = pair_rows(rows, number_matched_trials(rows, identity))
     if exact.pairs or exact.several:
         return exact
     is_b = rows["is_b"].to_numpy(dtype=bool)
@@ -64,10 +64,12 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
     # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
     if "model" in apart and not all(map(catalog.is_user_model, map(str, identity["model"]))):
         return replace(exact, apart=apart)
-    return replace(pair_rows(rows, number_trials(rows, identity.drop(columns=list(apart)))), apart=apart)
+    return replace(
+        pair_rows(rows, number_matched_trials(rows, identity.drop(columns=list(apart)))), apart=apart
+    )
 
 
-def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
+def make_trial_identities(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     """What each row's trial asks for: a column a field, of values that are equal where trials are."""
     columns: dict[str, pd.Series[Any]] = {}
     for field in IDENTITY_FIELDS:
@@ -85,7 +87,7 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     columns["data"] = fill_missing(fingerprints).fillna(rows["data"])
     if "variant" not in free:
         columns["data"] = columns["data"].mask(rows["image_files"] == "none", NO_FILES)
-    columns[DEFINITION] = fill_missing(rows[DEFINITION].map(_write_definition))
+    columns[DEFINITION] = fill_missing(rows[DEFINITION].map(_format_definition))
     return pd.DataFrame(
         {field: values.mask(is_free(rows, field, free), FREE) for field, values in columns.items()}
     )
@@ -115,13 +117,13 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
         return is_left_to_machine(rows, field)
     is_usual = [
         row.pop(field)
-        == getattr(make({name: value for name, value in row.items() if value is not None}), field)
-        for _, row in list_rows(rows[[field, *DERIVED_FROM[field]]])
+        == getattr(make_trial({name: value for name, value in row.items() if value is not None}), field)
+        for _, row in list_labelled_rows(rows[[field, *DERIVED_FROM[field]]])
     ]
     return is_left_to_machine(rows, field) | np.array(is_usual, dtype=bool)
 
 
-def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
+def number_matched_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
     """A number for each row, equal in rows of one trial; of a job of a group: of one job beside the same neighbours."""
     trial = combine(len(rows), [encode(rows["kind"]), *(encode(identity[name]) for name in identity)])
     is_job = rows["group"].notna().to_numpy()
@@ -157,7 +159,7 @@ def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
     return Matching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)
 
 
-def _write_definition(definition: Mapping[str, Any] | None) -> str | None:
+def _format_definition(definition: Mapping[str, Any] | None) -> str | None:
     """What a variant does as one text, without the images that it names."""
     definitions = {name: value for name, value in (definition or {}).items() if name != "data"}
     return json.dumps(definitions, sort_keys=True, default=str) if definitions else None

@@ -19,7 +19,7 @@ from gpubench.analyze.table_rows import (
     find_certainty,
     find_remedy,
     group_by,
-    list_rows,
+    list_claimed_rows,
     list_unsettled,
 )
 from gpubench.core.claims import Claim
@@ -51,9 +51,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
     )  # fmt: skip
     claims = []
     for place, steps in series.items():
-        networks = {find_network(rows, claim.candidate) for claim in steps}
+        networks = {make_network_key(rows, claim.candidate) for claim in steps}
         if len(steps) == len(networks) >= FEWEST_NETWORKS:
-            steps.sort(key=lambda claim: (gmacs[claim.candidate], find_network(rows, claim.candidate)))
+            steps.sort(key=lambda claim: (gmacs[claim.candidate], make_network_key(rows, claim.candidate)))
             name = ":".join(map(str, place))
             claims += [
                 replace(
@@ -81,7 +81,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
             NetworkSizeFinding(
                 word=find_certainty(faster or steps),
                 claims=tuple(steps),
-                rows=list_rows(steps),
+                rows=list_claimed_rows(steps),
                 remedy=find_remedy(list_unsettled(steps), steps, rows.round_minutes, rows.seeds),
                 devices=int(rows.devices[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
@@ -92,7 +92,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
     return findings
 
 
-def find_network(rows: TableRows, row: int) -> tuple[str, ...]:
+def make_network_key(rows: TableRows, row: int) -> tuple[str, ...]:
     """What tells networks apart."""
     return tuple(map(str, rows.summary.loc[row, list(NETWORK)]))
 

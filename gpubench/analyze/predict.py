@@ -18,23 +18,23 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import Runs, Summary, summarize
-from gpubench.analyze.grid import list_rows, plain, split_codes
+from gpubench.analyze.grid import list_labelled_rows, split_codes, to_python_value
 from gpubench.basics.errors import UsageError
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob
 from gpubench.node.environment import Machine
-from gpubench.plan.command_line import infer_fields, list_usual, read_experiment
+from gpubench.plan.command_line import find_usual_values, infer_fields, read_experiment
 from gpubench.plan.groups import name_group, name_jobs
-from gpubench.plan.plan import Job, Unit, expand
-from gpubench.plan.resolve import Resolved, resolve_unit
-from gpubench.plan.skips import Room, skip_reason
+from gpubench.plan.plan import Job, Unit, expand_experiment
+from gpubench.plan.resolve import ResolvedTrial, resolve_unit
+from gpubench.plan.skips import NodeCapacity, find_skip_reason
 from gpubench.plan.slowdowns import SLICING, Demand, Slowdowns, predict_slowdowns
-from gpubench.plan.state import out_of_memory
-from gpubench.plan.stored_machine import SourcesOnRecord, StoredMachine, choose_machine
+from gpubench.plan.state import collect_out_of_memory
+from gpubench.plan.stored_machine import RecordedSources, StoredMachine, choose_machine
 from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import FIELD_COLUMNS
-from gpubench.schema.doubts import doubt_of
+from gpubench.schema.doubts import find_doubt
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.trial_fields import ABOUT
 
@@ -59,7 +59,7 @@ Row: TypeAlias = Mapping[str, Any]
 # ---- rows alone as demands ----
 
 
-def make_demand(row: Row, place: Resolved, alone: Summary) -> Demand | None:
+def make_demand(row: Row, place: ResolvedTrial, alone: Summary) -> Demand | None:
     """What a row alone says of its job on these GPUs and CPUs; None without an epoch time.
 
     `alone`: rows alone of the same machine and kind of time, which may tell how long its ranks wait for each other.
@@ -119,7 +119,7 @@ def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
     return busy / gpus / (images / batch)
 
 
-def predict_jobs(rows: Sequence[Row], places: Sequence[Resolved], alone: Summary) -> Slowdowns | None:
+def predict_jobs(rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Summary) -> Slowdowns | None:
     """What jobs with these rows alone do to each other on these GPUs and CPUs; None where a time is not known."""
     demands = [make_demand(row, place, alone) for row, place in zip(rows, places, strict=True)]
     known = [demand for demand in demands if demand is not None]
@@ -144,24 +144,29 @@ def summarize_alone(runs: Runs) -> dict[str, Summary]:
         first = members.drop_duplicates("row")["run"].to_numpy()
         images = of_kind["images"].take(first)
         rows[str(kind)] = summary.assign(
-            variant_definition=of_kind["variant_definition"].take(first).map(_as_key).to_numpy(),
+            variant_definition=of_kind["variant_definition"].take(first).map(_format_variant_key).to_numpy(),
             images_fingerprint=[known and known.fingerprint for known in images],
         )
     return rows
 
 
-def _as_key(definition: Mapping[str, Any] | None) -> str | None:
+def _format_variant_key(definition: Mapping[str, Any] | None) -> str | None:
     return repr(sorted(definition.items())) if definition else None
 
 
-def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tuple[Row, list[Note]] | Note:
+def find_solo_row(
+    job: Job, place: ResolvedTrial, fingerprint: str, rows: Summary
+) -> tuple[Row, list[Note]] | Note:
     """The row that stands for a job, with what is to be said of that; else why there is none.
 
     `fingerprint`: of the job's images. What a row does not state does not part it from the job.
     """
     assert job.membership is not None, "a job that runs beside others"
-    wanted = job.trial.asdict() | place.columns()
-    wanted |= {"variant_definition": _as_key(job.variant.definition()), "images_fingerprint": fingerprint}
+    wanted = job.trial.asdict() | place.make_columns()
+    wanted |= {
+        "variant_definition": _format_variant_key(job.variant.make_definition()),
+        "images_fingerprint": fingerprint,
+    }
     if job.variant.files == "none":
         wanted.pop("images_fingerprint")
     compared = [name for name in (*PACE, "variant_definition", "images_fingerprint") if name in wanted]
@@ -179,7 +184,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     if not len(like):
         return Note("not-measured")
     best = like.sort_values(["is_ok", "agree", "is_same", "is_there", "start"], kind="stable").iloc[-1]
-    row = {str(name): plain(value) for name, value in best.items()}
+    row = {str(name): to_python_value(value) for name, value in best.items()}
     if not row["is_ok"]:
         return Note("ended", {"status": row["status"]})
     notes = [
@@ -225,19 +230,19 @@ def predict_experiment(
     stored = choose_machine(_list_records(folders), this_machine, device)
     runs = _list_runs(folders, stored)
     has_gpu = stored.device == "cuda"
-    usual = list_usual(read_experiment(None, Options(), has_gpu=has_gpu))
+    usual = find_usual_values(read_experiment(None, Options(), has_gpu=has_gpu))
     trials = [vars(r.trial) for r in stored.records if r.status == "ok" and not r.group]
     filled = {} if path is not None else infer_fields(options, trials, usual)
     options = replace(options, fields={**options.fields, **filled})
     experiment = read_experiment(path, options, has_gpu=has_gpu)
-    sources = SourcesOnRecord(stored.records, experiment.bad_images)
-    plan = expand(experiment, device=stored.device, sources=sources, cpus=stored.machine.cpu_count)
+    sources = RecordedSources(stored.records, experiment.bad_images)
+    plan = expand_experiment(experiment, device=stored.device, sources=sources, cpus=stored.machine.cpu_count)
     configurations = dict(zip(runs["trial_id"], runs["config_id"], strict=True))
     measured = {
         (rows["cpu_sharing"].iloc[0], *rows["solo_id"].map(configurations)): tuple(
             rows["slowdown"].astype("float64")
         )
-        for rows in list_groups(folders, runs)
+        for rows in list_group_jobs(folders, runs)
         if rows["slowdown"].notna().all()
     }
     alone = summarize_alone(runs)
@@ -250,23 +255,26 @@ def predict_experiment(
     return Predictions(stored=stored, filled=filled, groups=tuple(groups))
 
 
-def list_measured(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
+def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
     stored = choose_machine(_list_records(folders), this_machine)
     figures = ["job", "solo_epoch_time_s", "predicted_slowdown", "slowdown"]
     groups = [
         PredictedGroup(
             name=name_group(
-                rows["group"].iloc[0], [row for _, row in list_rows(rows)], rows["varied"].iloc[0]
+                rows["group"].iloc[0], [row for _, row in list_labelled_rows(rows)], rows["varied"].iloc[0]
             ),
             jobs=tuple(
                 PredictedJob(
-                    name=job, alone_s=plain(alone_s), slowdown=float(slowdown), measured=float(measured)
+                    name=job,
+                    alone_s=to_python_value(alone_s),
+                    slowdown=float(slowdown),
+                    measured=float(measured),
                 )
                 for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
         )
-        for rows in list_groups(folders, _list_runs(folders, stored))
+        for rows in list_group_jobs(folders, _list_runs(folders, stored))
         if len(rows) > 1 and rows[figures[2:]].notna().all(axis=None)
     ]
     return Predictions(stored=stored, filled={}, groups=tuple(groups))
@@ -286,7 +294,7 @@ def _list_runs(folders: Sequence[Folder], stored: StoredMachine) -> Runs:
     return pd.concat(runs, ignore_index=True)
 
 
-def list_groups(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
+def list_group_jobs(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
     """The jobs of each group that ran on the machine of these runs; `varied`: what differs in their table."""
     for folder in folders:
         summary = folder.summary
@@ -296,7 +304,7 @@ def list_groups(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
 
 
 def predict_unit(
-    unit: Unit, axes: Sequence[str], stored: StoredMachine, sources: SourcesOnRecord, alone: Mapping[str, Summary],
+    unit: Unit, axes: Sequence[str], stored: StoredMachine, sources: RecordedSources, alone: Mapping[str, Summary],
     measured: Mapping[tuple[Any, ...], tuple[float, ...]],
 ) -> PredictedGroup | NoPrediction:  # fmt: skip
     """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows.
@@ -311,13 +319,13 @@ def predict_unit(
             return NoPrediction(name=name, why=(Note("unknown-cpus"),))
         cpus = max(job.trial.cpus or 1 for job in unit.jobs)
         machine = replace(machine, cpu_ids=tuple(range(cpus)), cpu_count=cpus)
-    room = Room(len(machine.gpus), machine.cpu_count)
-    if reason := skip_reason(unit, out_of_memory(stored.records), room, stored.device):
+    room = NodeCapacity(len(machine.gpus), machine.cpu_count)
+    if reason := find_skip_reason(unit, collect_out_of_memory(stored.records), room, stored.device):
         return NoPrediction(name=name, why=(Note("skipped", {"reason": reason}),))
-    places = resolve_unit(unit, machine, lambda job: sources.data(job.trial.data), stored.device)
+    places = resolve_unit(unit, machine, lambda job: sources.find_data_facts(job.trial.data), stored.device)
     matches = {
         kind: [
-            find_alone(job, place, sources.data(job.trial.data).fingerprint, rows)
+            find_solo_row(job, place, sources.find_data_facts(job.trial.data).fingerprint, rows)
             for job, place in zip(unit.jobs, places, strict=True)
         ]
         for kind, rows in alone.items()
@@ -359,5 +367,5 @@ def predict_unit(
 def _is_reliable(row: Row) -> bool:
     """Whether a time alone is of several processes and has no doubts."""
     return row["repeats"] > 1 and not any(
-        "time" in doubt_of(code).about for code in split_codes(row["doubts"])
+        "time" in find_doubt(code).about for code in split_codes(row["doubts"])
     )

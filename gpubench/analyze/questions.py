@@ -51,21 +51,21 @@ def answer_table(rows: TableRows) -> list[Finding]:
     )
 
 
-def report_table(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
+def make_table_report(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     rows = collect_rows(folder, table)
     report = build_report(table, rows, answer_table(rows), view)
     if not any(isinstance(finding, TargetFinding) for finding in report.findings):
         return report
-    return replace(report, training=target.trace_training(folder.records, rows.runs))
+    return replace(report, training=target.collect_training_curves(folder.records, rows.runs))
 
 
-def report_folders(folders: Sequence[Folder], view: TableView = WHOLE) -> list[Report]:
+def make_folder_reports(folders: Sequence[Folder], view: TableView = WHOLE) -> list[Report]:
     """A report a table of these folders; of several, each under its folder's name as well."""
     reports = []
     for folder in folders:
         for table in folder.tables:
-            report = report_table(folder, table, view)
+            report = make_table_report(folder, table, view)
             name = report.name if len(folders) == 1 else f"{folder.name}: {report.name}"
             reports.append(replace(report, name=name, problems=folder.problems))
     return reports
@@ -80,6 +80,6 @@ def find_best(folder: Folder, report: Report) -> Mapping[str, Any] | None:
     row = report.recommended
     if row is None:
         return None
-    run = folder.processes(row).iloc[0]
+    run = folder.select_processes(row).iloc[0]
     # The images of a published log are nobody's to name.
     return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}

@@ -15,20 +15,20 @@ from gpubench.analyze.grid import (
     build_network_groups,
     build_sharing_groups,
     choose_columns,
-    describe_columns,
-    describe_network_columns,
     drop_columns,
-    lay_out,
-    list_rows,
+    list_labelled_rows,
+    make_network_columns,
+    make_report_columns,
     pick_lines,
-    plain,
     split_codes,
+    split_head_fields,
+    to_python_value,
 )
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
-from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
-from gpubench.schema.doubts import doubt_of
+from gpubench.core.report import Facts, Report, ReportColumn, ReportWarning, RowGroup
+from gpubench.schema.doubts import find_doubt
 
 AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
@@ -65,8 +65,8 @@ def build_report(
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
     columns, groups = build_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
-    lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *REPORTED_FIGURES)))])
-    warnings = (*collect_warnings(table, rows, shown), *warn_of_baselines(findings))
+    lines = list_labelled_rows(rows.summary[list(dict.fromkeys((*rows.varied, *REPORTED_FIGURES)))])
+    warnings = (*collect_warnings(table, rows, shown), *find_baseline_warnings(findings))
     return Report(
         name=table.name,
         question=table.question,
@@ -79,7 +79,7 @@ def build_report(
         figures={label: {name: row[name] for name in REPORTED_FIGURES} for label, row in lines},
         missing=collect_reasons(rows, (*REPORTED_FIGURES, *shown)),
         axis=table.axis,
-        selection=view.describe(
+        selection=view.make_selection(
             sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
         ),
     )
@@ -95,7 +95,7 @@ def build_table(
         if isinstance(first, SharingFinding):
             columns, lines = SHARING_COLUMNS, build_sharing_groups(rows.summary, first)
         else:
-            columns = describe_network_columns(rows.summary, first)
+            columns = make_network_columns(rows.summary, first)
             lines = build_network_groups(rows.summary, first)
         return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
     alone = rows.summary[rows.summary["group"].isna()]
@@ -104,10 +104,10 @@ def build_table(
     has_jobs = bool(alone["group"].notna().any())
     varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
     axis = None if view.sort or has_jobs else table.axis
-    heads, labels = lay_out(varied, axis, table.tied)
+    heads, labels = split_head_fields(varied, axis, table.tied)
     names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns))
     alone = alone.loc[[label for label in order if label in alone.index]]
-    columns = describe_columns(alone, labels, names)
+    columns = make_report_columns(alone, labels, names)
     groups = build_groups(alone, axis, heads, labels, names, findings, lambda code: is_affecting(code, names))
     return drop_columns(columns, groups, view.removed)
 
@@ -117,7 +117,7 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
     summary = rows.summary
     ended = summary[summary["repeats"] > 0]
     hardware = summary[["gpu_name", "gpu_count", "cpu_name", "cpu_count"]].drop_duplicates()
-    machines = dict.fromkeys(describe_machine(row) for _, row in list_rows(hardware))
+    machines = dict.fromkeys(describe_machine(row) for _, row in list_labelled_rows(hardware))
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
     return Facts(
@@ -139,7 +139,7 @@ def collect_reasons(rows: TableRows, names: Sequence[str]) -> dict[int, dict[str
     sources = {name: source for name in names if (source := SOURCES.get(name, name)) in rows.summary}
     is_empty = rows.summary[list(dict.fromkeys(sources.values()))].isna().to_dict()
     reasons: dict[int, dict[str, str]] = {}
-    for row, missing in zip(rows.ended["row"], rows.ended["missing"], strict=True):
+    for row, missing in zip(rows.ended_processes["row"], rows.ended_processes["missing"], strict=True):
         empty = {
             name: missing[source]
             for name, source in sources.items()
@@ -162,38 +162,40 @@ def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str,
 def describe_machine(row: Mapping[str, Any]) -> str:
     """`4 × NVIDIA H200, 64 CPUs`; a CPU by its name where no GPU was there."""
     gpu, gpus, cpu, cpus = (
-        plain(row.get(name)) for name in ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
+        to_python_value(row.get(name)) for name in ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
     )
     parts = [f"{gpus} × {gpu}" if gpus else str(gpu)] if gpu else [str(cpu)] if cpu else []
     return ", ".join([*parts, *([f"{cpus} CPUs"] if cpus else [])])
 
 
-def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> list[Warned]:
+def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> list[ReportWarning]:
     """A kind of warning each, with the rows that have it: only what touches a column that is shown."""
     touched: dict[str, list[int]] = {}
     for label, codes in zip(rows.summary.index, rows.summary["doubts"], strict=True):
         for code in split_codes(codes):
             touched.setdefault(code, []).append(int(label))
     warnings = [
-        Warned(code=code, rows=tuple(labels)) for code, labels in touched.items() if is_affecting(code, shown)
+        ReportWarning(code=code, rows=tuple(labels))
+        for code, labels in touched.items()
+        if is_affecting(code, shown)
     ]
-    return [*warn_of_evidence(table, rows), *warnings]
+    return [*find_evidence_warnings(table, rows), *warnings]
 
 
-def add_warnings(finding: Finding, warnings: Sequence[Warned]) -> Finding:
+def add_warnings(finding: Finding, warnings: Sequence[ReportWarning]) -> Finding:
     """The finding with the codes of the warnings that touch its rows."""
     return replace(
         finding, warnings=tuple(w.code for w in warnings if not set(w.rows).isdisjoint(finding.rows))
     )
 
 
-def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:
+def find_baseline_warnings(findings: Sequence[Finding]) -> list[ReportWarning]:
     """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
     groups = [
         group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups
     ]
     spoilt = tuple(dict.fromkeys(group.spoilt_by for group in groups if group.spoilt_by is not None))
-    return [Warned(code="faster-together", rows=spoilt)] if spoilt else []
+    return [ReportWarning(code="faster-together", rows=spoilt)] if spoilt else []
 
 
 def is_affecting(code: str, shown: Collection[str]) -> bool:
@@ -201,35 +203,35 @@ def is_affecting(code: str, shown: Collection[str]) -> bool:
 
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
     """
-    doubt = doubt_of(code)
+    doubt = find_doubt(code)
     if code in SHOWN_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
         return False
     return any(set(AFFECTED_COLUMNS[about]) & set(shown) for about in doubt.about)
 
 
-def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
+def find_evidence_warnings(table: Table, rows: TableRows) -> list[ReportWarning]:
     """What weakens all answers: one process a row, a log's one figure a row, a first batch that is much of an epoch."""
     ended = rows.summary[rows.summary["repeats"] > 0]
-    warnings: list[Warned] = []
+    warnings: list[ReportWarning] = []
     if not len(ended):
         return warnings
     labels = tuple(int(label) for label in ended.index)
     single = tuple(int(label) for label in ended.index[ended["repeats"] == 1])
     is_target = bool(ended["until_top1"].notna().any())
     if table.kind == "published log":
-        warnings.append(Warned(code="published-log", rows=labels))
+        warnings.append(ReportWarning(code="published-log", rows=labels))
     elif is_target:
-        warnings += [Warned(code="one-seed", rows=labels)] if rows.seeds == 1 else []
+        warnings += [ReportWarning(code="one-seed", rows=labels)] if rows.seeds == 1 else []
     elif single and not table.is_of_tries:  # memory, of which tries tell, is the same in each process
         noise = math.expm1(rows.find_noise(*single) or 0.0)
         code = "one-process" if single == labels else "single-process"
-        warnings.append(Warned(code=code, rows=single, figures={"noise": noise}))
+        warnings.append(ReportWarning(code=code, rows=single, figures={"noise": noise}))
     if table.kind == "whole epochs":
         share = 100 * ended["first_batch_s"].astype("float64") / ended["epoch_time_s"].astype("float64")
         large = share[share > FIRST_BATCH_PCT]
         if len(large) and ended["batch_size"].nunique() > 1:
             warnings.append(
-                Warned(
+                ReportWarning(
                     code="first-batch",
                     rows=tuple(int(label) for label in large.index),
                     figures={"low": float(large.min()) / 100, "high": float(large.max()) / 100},

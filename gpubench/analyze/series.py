@@ -73,17 +73,17 @@ def combine(size: int, columns: Iterable[Codes]) -> Codes:
     return combined
 
 
-def asked_fields(axes: Axes) -> tuple[str, ...]:
+def list_asked_fields(axes: Axes) -> tuple[str, ...]:
     """Every field of the axes, flat."""
     return tuple(dict.fromkeys(field for group in axes for field in group))
 
 
-def tied_fields(axes: Axes, *fields: str) -> set[str]:
+def find_tied_fields(axes: Axes, *fields: str) -> set[str]:
     """The other fields that are on one axis with any of `fields`, and so move with them."""
     return {other for group in axes if set(fields) & set(group) for other in group} - set(fields)
 
 
-def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
+def find_movable_fields(axis: str, tied: Collection[str]) -> frozenset[str]:
     """The fields of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
     axes = {axis, *(COUNTS & set(tied))}
     may = frozenset().union(*(MAY_MOVE_ALONG.get(field, frozenset()) for field in axes))
@@ -133,7 +133,7 @@ class Fields:
         return Fields(codes={**self.codes, field: codes}, frame=self.frame, is_first_gpus=self.is_first_gpus)
 
     @cached_property
-    def alone(self) -> Mask:
+    def is_alone(self) -> Mask:
         """Which rows are of trials that ran alone: all but the jobs of groups."""
         return self.codes["group"] < 0
 
@@ -192,12 +192,12 @@ class Fields:
         both = combine(len(self), [groups, self.codes[field]])
         return len(np.unique(both[known])) == len(np.unique(groups[known]))
 
-    def varied(self, axes: Axes = ()) -> tuple[str, ...]:
+    def list_varied_fields(self, axes: Axes = ()) -> tuple[str, ...]:
         """The fields that differ between rows, in the order of their columns.
 
         One that was asked for as an axis always counts; one that merely follows another (FOLLOWS) does not.
         """
-        wanted = asked_fields(axes)
+        wanted = list_asked_fields(axes)
         return tuple(
             field
             for field in CANDIDATES
@@ -216,12 +216,12 @@ class Fields:
             if not (self.is_first_gpus | self.is_auto(field))[known].all():
                 return False
         if field == "workers":
-            is_on_record = self.alone & self.frame["is_asked_known"].to_numpy(dtype=bool)
+            is_on_record = self.is_alone & self.frame["is_asked_known"].to_numpy(dtype=bool)
             if len(np.unique(self.is_auto(field)[is_on_record])) > 1:
                 return False
         return self.is_determined(field, FOLLOWS[field])
 
-    def fixed(self) -> dict[str, Any]:
+    def find_fixed_fields(self) -> dict[str, Any]:
         """The fields that have one and the same known value in all rows, with that value."""
         values = {}
         for name in CANDIDATES:
@@ -238,29 +238,31 @@ class Fields:
         Where the experiment's axes are known only they count, and jobs of groups never do. None if nothing numeric
         varies.
         """
-        alone = self.take(self.alone)
-        fields = [field for field in alone.varied(axes) if not axes or field in asked_fields(axes)]
+        alone = self.take(self.is_alone)
+        fields = [
+            field for field in alone.list_varied_fields(axes) if not axes or field in list_asked_fields(axes)
+        ]
         numeric = [field for field in fields if alone.is_numeric(field)]
         return next((field for field in ("batch_size", "gpus", *numeric) if field in numeric), None)
 
     def find_tied(self, axis: str, axes: Axes) -> tuple[str, ...]:
         """The fields that change together with `axis`, and may: those on one axis with it, and those that nobody asked
         for and that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
-        alone = self.take(self.alone)
+        alone = self.take(self.is_alone)
         zipped = {field for group in axes if axis in group for field in group}
-        candidates = IMPLIED - {*asked_fields(axes)} if axes else frozenset()
+        candidates = IMPLIED - {*list_asked_fields(axes)} if axes else frozenset()
         implied = {
             field for field in candidates if alone.counts[field] > 1 and alone.is_determined(field, (axis,))
         }
-        return tuple(sorted(movable(axis, zipped | implied)))
+        return tuple(sorted(find_movable_fields(axis, zipped | implied)))
 
-    def series(self, axis: str, tied: Collection[str] = ()) -> tuple[Codes, Codes]:
+    def encode_series(self, axis: str, tied: Collection[str] = ()) -> tuple[Codes, Codes]:
         """Of each row its series, and inside that what further tells rows apart, both as codes.
 
         Rows of one series differ in `axis` alone, in those of `tied` that may move along it, and in what other fields
         determine. Rows of different machines are in different series. `self`: of trials alone.
         """
-        free = {axis, *movable(axis, tied)}
+        free = {axis, *find_movable_fields(axis, tied)}
         fields = self.list_differing(free)
         machines = self.codes["machine"]
         several = [machines] if len(np.unique(machines[machines >= 0])) > 1 else []

@@ -27,7 +27,7 @@ from gpubench.analyze.table_rows import (
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
 from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
-from gpubench.stats.estimates import add_work
+from gpubench.stats.estimates import estimate_work
 
 NONE, SOME, FULL = "none", "some", "full"
 UNKNOWN = "unknown"
@@ -42,19 +42,19 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """
     if rows.is_of_tries or not rows.is_job.any():
         return []
-    times, alone = find_times(rows), find_alone(rows)
+    times, alone = find_times(rows), find_solo_rows(rows)
     baselines = find_baselines(rows, times, alone)
     claims = []
     for group in list_groups(rows):
         claims += [
-            rows.claim(SLOWDOWN, times, row, alone[row], family=f"sharing:{row}")
+            rows.make_claim(SLOWDOWN, times, row, alone[row], family=f"sharing:{row}")
             for row in group.rows
             if row in times and alone.get(row) in times
         ]
-        together = list_common_runs(group, times)
+        together = list_common_times(group, times)
         if len(group.rows) < group.jobs or not together[0] or not all(row in baselines for row in group.rows):
             continue
-        evidence = add_work(
+        evidence = estimate_work(
             dict(baselines[row] for row in group.rows),
             [(baselines[row][0], samples) for row, samples in zip(group.rows, together, strict=True)],
             noise=rows.find_noise(*group.rows, *(alone[row] for row in group.rows if row in alone)),
@@ -87,11 +87,11 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[SharingFindi
         for claim in claims
         if claim.metric == SLOWDOWN and claim.decided.word != UNKNOWN and claim.decided.direction == "less"
     }
-    alone = find_alone(rows)
+    alone = find_solo_rows(rows)
     groups = []
     for group in list_groups(rows):
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
-        groups.append(_describe_group(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
+        groups.append(_judge_group(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     unsettled = [
         claim
         for group in groups
@@ -147,12 +147,12 @@ def list_groups(rows: TableRows) -> list[SharingGroup]:
 
 def find_times(rows: TableRows) -> Figures:
     """Epoch times in seconds: a job and its trial alone are of equally many images."""
-    return rows.collect(rows.ended["epoch_time_s"].astype("float64"))
+    return rows.collect(rows.ended_processes["epoch_time_s"].astype("float64"))
 
 
-def find_alone(rows: TableRows) -> dict[int, int]:
+def find_solo_rows(rows: TableRows) -> dict[int, int]:
     """Of each job the row of the same trial alone on the same machine, where there is one that ended ok."""
-    solos = rows.ended.loc[rows.ended["group"].isna(), ["trial_id", "machine", "row"]]
+    solos = rows.ended_processes.loc[rows.ended_processes["group"].isna(), ["trial_id", "machine", "row"]]
     labels: dict[tuple[str, str], int] = {}
     for trial, machine, row in solos.itertuples(index=False):
         labels.setdefault((trial, machine), row)
@@ -169,7 +169,7 @@ def find_baselines(
 
     Where no row is of the trial alone, these are the times that the group's own runs were compared with.
     """
-    stored = rows.ended[["row", "solo_epoch_time_s"]].dropna().drop_duplicates()
+    stored = rows.ended_processes[["row", "solo_epoch_time_s"]].dropna().drop_duplicates()
     baselines: dict[int, tuple[Hashable, list[float]]] = {}
     for row, seconds in zip(stored["row"], stored["solo_epoch_time_s"], strict=True):
         solo_id = rows.get(row, "solo_id")
@@ -178,14 +178,14 @@ def find_baselines(
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
 
-def list_common_runs(group: SharingGroup, times: Figures) -> list[list[float]]:
+def list_common_times(group: SharingGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
     common = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
     return [[times_of_job[key] for key in common] for times_of_job in samples]
 
 
-def _describe_group(
+def _judge_group(
     group: SharingGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
     """What the claims of its work come to; without any, nothing is known of it."""
@@ -214,11 +214,11 @@ def _describe_group(
         word=find_certainty(shown.values()),
         gains=gains,
         spoilt_by=spoilt_by,
-        predicted_work=_predict_work(group, summary),
+        predicted_work=_sum_predicted_work(group, summary),
     )
 
 
-def _predict_work(group: SharingGroup, summary: pd.DataFrame) -> float | None:
+def _sum_predicted_work(group: SharingGroup, summary: pd.DataFrame) -> float | None:
     """The work that was predicted before the group ran; None where a job has no prediction."""
     slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
     if slowdowns.isna().any() or len(slowdowns) < group.jobs:

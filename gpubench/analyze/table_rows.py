@@ -12,11 +12,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.derive import Arrangement, share_nodes
+from gpubench.analyze.derive import Arrangement, compute_node_shares
 from gpubench.analyze.series import Fields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import Remedy
-from gpubench.schema.hosts import first as first_host
+from gpubench.schema.hosts import find_first_node as first_host
 from gpubench.stats.estimates import compare_rounds, mean
 from gpubench.stats.noise import find_bottleneck, find_noise
 from gpubench.stats.power import find_rounds
@@ -49,7 +49,7 @@ class TableRows(Arrangement):
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
 
     @cached_property
-    def ended(self) -> pd.DataFrame:
+    def ended_processes(self) -> pd.DataFrame:
         """The processes that ended ok."""
         return self.runs[(self.runs["status"] == "ok") & self.runs["row"].isin(self.summary.index)]
 
@@ -74,19 +74,19 @@ class TableRows(Arrangement):
         return ~self.is_job & self.summary.index.isin(list(self.rates))
 
     @cached_property
-    def alone(self) -> pd.DataFrame:
+    def solo_rows(self) -> pd.DataFrame:
         """The rows of trials that ran alone and have a rate."""
         return self.summary[self.is_compared]
 
     @cached_property
     def rates(self) -> Figures:
         """Images a second; epochs a second where any row does not know its images."""
-        return self.collect(self.images / self.ended["epoch_time_s"].astype("float64"))
+        return self.collect(self.images / self.ended_processes["epoch_time_s"].astype("float64"))
 
     @cached_property
     def seeds(self) -> int:
         """The most repeats of a row, which a round measures all."""
-        counts = self.ended.groupby("row")["repeat"].nunique(dropna=False)
+        counts = self.ended_processes.groupby("row")["repeat"].nunique(dropna=False)
         return int(counts.max()) if len(counts) else 1
 
     @cached_property
@@ -95,7 +95,7 @@ class TableRows(Arrangement):
 
         Jobs of a group run at the same time, so a group takes what the longest of its jobs does.
         """
-        taken = self.ended.groupby(["row", "repeat"], dropna=False)["took_s"].median()
+        taken = self.ended_processes.groupby(["row", "repeat"], dropna=False)["took_s"].median()
         if taken.empty or taken.isna().any():
             return None
         keys = [self.summary[name] for name in UNIT if name in self.summary]
@@ -108,8 +108,8 @@ class TableRows(Arrangement):
     @cached_property
     def images(self) -> pd.Series[float]:
         """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them."""
-        images = self.ended["images_per_epoch"].astype("float64")
-        is_timed = self.ended["epoch_time_s"].notna()
+        images = self.ended_processes["images_per_epoch"].astype("float64")
+        is_timed = self.ended_processes["epoch_time_s"].notna()
         return images if images[is_timed].notna().all() else pd.Series(1.0, index=images.index)
 
     def get(self, row: int, column: str) -> Any:
@@ -118,7 +118,7 @@ class TableRows(Arrangement):
 
     def collect(self, values: pd.Series[Any]) -> Figures:
         """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
-        numbers = values.reindex(self.ended.index).to_numpy("float64", na_value=np.nan)
+        numbers = values.reindex(self.ended_processes.index).to_numpy("float64", na_value=np.nan)
         figures: dict[int, dict[ProcessKey, float]] = {}
         twins: Counter[tuple[int, int, int, str]] = Counter()
         for place, value in zip(self._process_places, numbers.tolist(), strict=True):
@@ -130,7 +130,7 @@ class TableRows(Arrangement):
     @cached_property
     def _process_places(self) -> list[tuple[int, int, int, str]]:
         """Of each process that ended ok its row, its round, its repeat, and its node."""
-        ended = self.ended
+        ended = self.ended_processes
         numbers = [ended[name].to_numpy("int64", na_value=-1).tolist() for name in ("row", "round", "repeat")]
         nodes = [first_host(host) if isinstance(host, str) else "" for host in ended["host"]]
         return list(zip(*numbers, nodes, strict=True))
@@ -147,12 +147,12 @@ class TableRows(Arrangement):
         """
         numerator, denominator = figures[candidate], figures[baseline]
         numerator_nodes, denominator_nodes = (
-            share_nodes([place[2] for place in samples]) for samples in (numerator, denominator)
+            compute_node_shares([place[2] for place in samples]) for samples in (numerator, denominator)
         )
         evidence = compare_rounds(numerator, denominator, noise=self.find_noise(candidate, baseline))
         return evidence if numerator_nodes == denominator_nodes else replace(evidence, welch=None, noise=None)
 
-    def claim(
+    def make_claim(
         self, metric: str, figures: Figures, candidate: int, baseline: int, *, family: str,
         design: Design = "paired", series: str = "",
     ) -> Claim:  # fmt: skip
@@ -163,19 +163,19 @@ class TableRows(Arrangement):
         )  # fmt: skip
 
 
-def list_machine_names(rows: pd.DataFrame) -> list[str]:
+def list_machine_columns(rows: pd.DataFrame) -> list[str]:
     """The columns whose names tell several machines apart; empty for one."""
     if rows["machine"].nunique() < 2:
         return []
     return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
 
 
-def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
+def list_first_machine_column(summary: pd.DataFrame) -> tuple[str, ...]:
     """The column whose names tell several machines apart; empty for one."""
-    return tuple(list_machine_names(summary)[:1])
+    return tuple(list_machine_columns(summary)[:1])
 
 
-def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
+def estimate_noise(summary: pd.DataFrame) -> dict[int, float]:
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
     batch, before = summary["batch_size"].astype("float64"), summary["before"].astype("float64")
     step_s = batch / summary["images_per_s"]
@@ -243,12 +243,12 @@ def find_remedy(
     if not known or len(known) < len(rounds):
         return None
     processes = [claim.evidence.processes for claim in unsettled]
-    return plan_rounds(
+    return make_rounds_remedy(
         max(known), min(map(min, processes)), max(map(max, processes)), round_minutes, repeats, is_of_seeds
     )
 
 
-def plan_rounds(
+def make_rounds_remedy(
     wanted: int,
     fewest: int,
     most: int,
@@ -285,6 +285,6 @@ def list_unsettled(claims: Iterable[Claim]) -> list[Claim]:
     return [claim for claim in claims if claim.decided.word != "sure"]
 
 
-def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
+def list_claimed_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
     """The rows that claims are about, each once."""
     return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))

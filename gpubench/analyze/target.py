@@ -34,7 +34,7 @@ EPOCHS_APART = 2.0
 TIME, ENERGY = "time_to_top1_s", "energy_to_top1_j"
 
 
-def trace_training(
+def collect_training_curves(
     records: Iterable[Record], runs: pd.DataFrame
 ) -> dict[int, tuple[tuple[float, float], ...]]:
     """Of each row the process whose time to the target is the median (the lower one of two): seconds of training and
@@ -65,12 +65,14 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """
     claims = []
     epochs = rows.summary["epochs_to_top1"].astype("float64")
-    for number, members in enumerate(list_tasks(rows.summary)):
+    for number, members in enumerate(split_rows_by_target(rows.summary)):
         for metric in (TIME, ENERGY):
             figures = find_figures(rows, members, metric)
             order = sorted(figures, key=lambda row: average_log(figures[row]))
             for candidate, baseline in itertools.combinations(order, 2):
-                claim = rows.claim(metric, figures, candidate, baseline, family=f"target:{number}:{metric}")
+                claim = rows.make_claim(
+                    metric, figures, candidate, baseline, family=f"target:{number}:{metric}"
+                )
                 evidence = _add_seed_noise(claim.evidence, epochs[candidate], epochs[baseline])
                 claims.append(replace(claim, evidence=evidence))
     return claims
@@ -79,7 +81,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
 def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFinding]:
     """What the decided claims come to, a finding a target."""
     findings = []
-    for number, members in enumerate(list_tasks(rows.summary)):
+    for number, members in enumerate(split_rows_by_target(rows.summary)):
         about = [claim for claim in claims if claim.family.startswith(f"target:{number}:")]
         order = _rank_rows(rows, members, TIME)
         frugal = _rank_rows(rows, members, ENERGY)
@@ -120,7 +122,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
     return findings
 
 
-def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
+def split_rows_by_target(summary: pd.DataFrame) -> list[pd.DataFrame]:
     """The rows of trials alone that trained until a top-1, by target."""
     is_asked = summary["until_top1"].notna() & summary["machine"].notna() & summary["group"].isna()
     if not is_asked.any():
@@ -130,7 +132,7 @@ def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
 
 def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
     """A figure of each seed of the rows all of whose processes reached the target: the lucky ones would flatter."""
-    figures = rows.collect(rows.ended[metric].astype("float64"))
+    figures = rows.collect(rows.ended_processes[metric].astype("float64"))
     return {
         row: average_rounds(figures[row])
         for row in members.index

@@ -11,8 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import CANDIDATES, Axes, Fields, asked_fields, combine, encode, tied_fields
-from gpubench.analyze.table_rows import TableRows, group_by, list_rows
+from gpubench.analyze.series import (
+    CANDIDATES,
+    Axes,
+    Fields,
+    combine,
+    encode,
+    find_tied_fields,
+    list_asked_fields,
+)
+from gpubench.analyze.table_rows import TableRows, group_by, list_claimed_rows
 from gpubench.core.claims import Certainty, Claim, Design
 from gpubench.core.findings import Top1Finding
 from gpubench.schema.record import ALLOTTED
@@ -29,7 +37,7 @@ and it is about the least that five seeds show that lie half a point (a standard
 
 def make_claims(rows: TableRows) -> list[Claim]:
     """Two claims a pair of rows, field by field: that they differ, and that they are equal."""
-    seeds = find_seeds(rows)
+    seeds = collect_top1_by_seed(rows)
     summary = rows.summary
     is_judged = rows.is_compared & summary.index.isin(list(seeds)) & summary["until_top1"].isna().to_numpy()
     if is_judged.sum() < 2:
@@ -40,7 +48,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     claims = []
     compared = set()
     for field in rows.varied:
-        for candidate, baseline in list_pairs(rows.axes, fields, images, field):
+        for candidate, baseline in list_compared_pairs(rows.axes, fields, images, field):
             sides = seeds[candidate], seeds[baseline]
             if min(map(len, sides)) < FEWEST_SEEDS and field not in ASKED_OF_ONE_SEED:
                 continue
@@ -68,7 +76,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[Top1Finding]
     """What the decided claims come to: a finding a field, along words one for each two values."""
     if not claims:
         return []
-    seeds = find_seeds(rows)
+    seeds = collect_top1_by_seed(rows)
 
     def list_sides(claim: Claim) -> tuple[str, object, object]:
         field = claim.family.split(":")[1]
@@ -81,7 +89,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[Top1Finding]
         pairs = group_by(members, lambda claim: (claim.candidate, claim.baseline))
         # A pair is as sure as the surer of its two claims.
         best = [min((claim.decided.word for claim in pair), key=CERTAINTIES.index) for pair in pairs.values()]
-        about = list_rows(members)
+        about = list_claimed_rows(members)
         findings.append(
             Top1Finding(
                 word=max(best, key=CERTAINTIES.index),
@@ -99,27 +107,29 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[Top1Finding]
 CERTAINTIES: tuple[Certainty, ...] = ("sure", "likely", "unknown")
 
 
-def find_seeds(rows: TableRows) -> dict[int, list[float]]:
+def collect_top1_by_seed(rows: TableRows) -> dict[int, list[float]]:
     """The top-1 of each of a row's repeats, which differ in their seed, in per cent; of several rounds the first."""
-    ended = rows.ended[["row", "repeat", "round", "top1_pct"]]
+    ended = rows.ended_processes[["row", "repeat", "round", "top1_pct"]]
     ended = ended[ended["top1_pct"].notna()].sort_values("round", kind="stable")
     first = ended.drop_duplicates(["row", "repeat"])
     seeds: dict[int, list[float]] = first.groupby("row")["top1_pct"].agg(list).to_dict()  # type: ignore[assignment]
     return seeds
 
 
-def list_pairs(axes: Axes, fields: Fields, images: pd.Series[float], field: str) -> list[tuple[int, int]]:
+def list_compared_pairs(
+    axes: Axes, fields: Fields, images: pd.Series[float], field: str
+) -> list[tuple[int, int]]:
     """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with.
 
     `images`: those that top-1 of each row was taken on.
     """
     if field in (*ANOTHER_TASK, *ALLOTTED) or len(np.unique(fields.codes[field])) < 2:
         return []
-    wanted = asked_fields(axes)
+    wanted = list_asked_fields(axes)
     implied = {
         name for name in CANDIDATES if axes and name not in wanted and fields.is_determined(name, (field,))
     }
-    free = {field, *tied_fields(axes, field), *implied, *ALLOTTED}
+    free = {field, *find_tied_fields(axes, field), *implied, *ALLOTTED}
     apart = [fields.codes[name] for name in (*CANDIDATES, "machine") if name not in free]
     values = fields.frame[field]
     frame = pd.DataFrame(

@@ -11,7 +11,7 @@ from gpubench.analyze.folder import Folder
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
 from gpubench.results.packed import is_stored
-from gpubench.results.samples_file import Samples, readings
+from gpubench.results.samples_file import Samples, read_samples_file
 from gpubench.results.store import Results
 from gpubench.schema.epoch_times import STEADY
 from gpubench.schema.record import Record
@@ -36,7 +36,7 @@ Line = Sequence[tuple[float, float]]
 """Seconds since the launch, and what was read."""
 
 
-def trace_report(folder: Folder, report: Report, tell: Callable[[str], None]) -> Trace | None:
+def make_report_trace(folder: Folder, report: Report, tell: Callable[[str], None]) -> Trace | None:
     """The trial whose life is worth a look: that of the recommended row, else of the first whose samples are there.
 
     `tell`: is given a line for each file of samples that is damaged.
@@ -46,22 +46,22 @@ def trace_report(folder: Folder, report: Report, tell: Callable[[str], None]) ->
     first = [] if report.recommended is None else [report.recommended]
     for row in (*first, *report.labels):
         for run in runs.get(row, ()):
-            trace = trace_run(folder, run, row, tell)
+            trace = make_run_trace(folder, run, row, tell)
             if trace is not None:
                 return trace
     return None
 
 
-def trace_run(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -> Trace | None:
+def make_run_trace(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -> Trace | None:
     """The life of a run of a row; None where it is no attempt that counts, or nothing of it was sampled."""
     if run >= len(folder.records):
         return None
     record = folder.records[run]
     results = Results(folder.path)
-    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
+    path = results.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
     if not is_stored(path):
         return None
-    return build_time_trace(record, readings(path, tell), row)
+    return build_time_trace(record, read_samples_file(path, tell), row)
 
 
 def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None:
@@ -72,7 +72,7 @@ def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None
         metric = next((name for name in metrics if any(name == known for _, known in samples)), None)
         lines = [values for (_, known), values in samples.items() if known == metric]
         if metric == CPU:
-            lines = [measure_use(line, cpus) for line in lines]
+            lines = [compute_cpu_use(line, cpus) for line in lines]
         points = thin([line for line in lines if len(line) > 1])
         if points:
             panels[column] = points
@@ -83,7 +83,7 @@ def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None
     return Trace(row=row, trial_id=record.trial_id, panels=panels, phases=phases, figures=figures)
 
 
-def measure_use(busy: Line, cpus: object) -> list[tuple[float, float]]:
+def compute_cpu_use(busy: Line, cpus: object) -> list[tuple[float, float]]:
     """Per cent of so many CPUs between every two readings of their busy seconds, at the time of the later one."""
     if not isinstance(cpus, (int, float)) or not cpus:
         return []

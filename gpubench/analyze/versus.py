@@ -20,13 +20,13 @@ from gpubench.analyze.table_rows import (
     find_certainty,
     find_remedy,
     group_by,
-    list_rows,
+    list_claimed_rows,
     list_unsettled,
 )
 from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
-from gpubench.schema.trial import make
+from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import DEFAULTS, select_fields
 
 FIELDS = select_fields(lambda about: about.alternatives)
@@ -47,14 +47,14 @@ def make_claims(rows: TableRows) -> list[Claim]:
     claims = []
     seconds = find_cpu_times(rows)
     for field in (name for name in FIELDS if name in rows.varied):
-        for pairs in list_pairs(rows, field):
+        for pairs in list_pairs_by_value(rows, field):
             centers = [rows.compare(rows.rates, *pair).center for pair in pairs]
             if math.fsum(centers) < 0:
                 pairs = [(baseline, candidate) for candidate, baseline in pairs]
-            claims += [rows.claim(RATE, rows.rates, *pair, family=f"versus:{field}") for pair in pairs]
+            claims += [rows.make_claim(RATE, rows.rates, *pair, family=f"versus:{field}") for pair in pairs]
             if field == CPU_FIELD:
                 claims += [
-                    rows.claim(CPU, seconds, *pair, family=f"versus:{field}:cpu")
+                    rows.make_claim(CPU, seconds, *pair, family=f"versus:{field}:cpu")
                     for pair in pairs
                     if seconds.keys() >= {*pair}
                 ]
@@ -76,7 +76,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFindin
                 word=find_certainty(rates),
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
-                rows=list_rows(rates),
+                rows=list_claimed_rows(rates),
                 remedy=find_remedy(list_unsettled(rates), claims, rows.round_minutes, rows.seeds),
                 field=field,
                 value=value,
@@ -89,12 +89,12 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFindin
 def find_cpu_times(rows: TableRows) -> Figures:
     """CPU seconds an image; where nobody counted them, as in a published log, the share of all CPUs times the time."""
     seconds, shares, times = (
-        rows.ended[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
+        rows.ended_processes[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
     )
     return rows.collect((seconds if seconds.notna().any() else shares * times) / rows.images)
 
 
-def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
+def list_pairs_by_value(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
     """For each value of a field but the first its rows, each with that of the first value at the same place.
 
     The first value is that which stands first in the table of those that stand beside another one: `single` never does
@@ -125,12 +125,12 @@ def encode_other_fields(fields: Fields, field: str) -> Codes:
     free = {field, *following}
     codes = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
     codes += [
-        np.where(_is_by_itself(fields.frame, name, field), -1, fields.codes[name]) for name in following
+        np.where(_has_default_value(fields.frame, name, field), -1, fields.codes[name]) for name in following
     ]
     return combine(len(fields), [*codes, fields.codes["machine"]])
 
 
-def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]:
+def _has_default_value(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]:
     """Whether rows have the value of `name` that comes with their value of `field` where nobody asks for another."""
     if name == "workers":
         return frame["is_workers_auto"]
@@ -138,6 +138,6 @@ def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]
         return pd.Series(False, index=frame.index)
     # A damaged record may lack a field that every trial has.
     values = frame[field] if DEFAULTS[field] is None else frame[field].dropna()
-    usual = {value: getattr(make({field: value}), name) for value in values.unique()}
+    usual = {value: getattr(make_trial({field: value}), name) for value in values.unique()}
     expected = frame[field].map(usual)
     return (frame[name] == expected).fillna(False) | (frame[name].isna() & expected.isna())

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.basics.errors import UsageError, unknown
-from gpubench.basics.quoted import shown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
+from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import clean
 from gpubench.core.report import Selection
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
-from gpubench.schema.kinds import kind
+from gpubench.schema.kinds import find_kind
 
 COLUMNS: Mapping[str, Column] = {
     **BY_NAME,
@@ -101,7 +101,7 @@ class TableView:
             rows = rows.loc[order.index]
         return [int(label) for label in rows.index]
 
-    def describe(self, rows: int, total: int) -> Selection | None:
+    def make_selection(self, rows: int, total: int) -> Selection | None:
         """What a report says of it; None where all rows are shown in their own order."""
         if not (self.where or self.sort):
             return None
@@ -117,7 +117,7 @@ WHOLE = TableView()
 def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
     """A column as it is compared: numbers as they are, lists as text (`0+1`)."""
     values = summary[SHOWN_AS.get(name, name)]
-    if kind(COLUMNS[name]) in ("number", "whole", "yes or no"):
+    if find_kind(COLUMNS[name]) in ("number", "whole", "yes or no"):
         return values
     return values.map(format_cell, na_action="ignore").astype(object)
 
@@ -127,12 +127,12 @@ def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str | None = None) -> TableView:
     """What these options ask for. Raises UsageError."""
-    names = split_names(columns)
+    names = split_signed_names(columns)
     for name, is_minus in names:
         if name not in (REMOVABLE if is_minus else (ALL,)):
             find_column(name)
     added = [name for name, is_minus in names if not is_minus]
-    order = split_names(sort)
+    order = split_signed_names(sort)
     for name, _ in order:
         find_column(name)
     return TableView(
@@ -144,7 +144,7 @@ def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str 
     )
 
 
-def split_names(text: str | None) -> tuple[tuple[str, bool], ...]:
+def split_signed_names(text: str | None) -> tuple[tuple[str, bool], ...]:
     """Of `a,-b` each name, and whether `-` stands before it."""
     words = [word.strip() for word in text.split(",")] if text is not None else []
     return tuple((word.removeprefix("-").strip(), word.startswith("-")) for word in words)
@@ -153,7 +153,7 @@ def split_names(text: str | None) -> tuple[tuple[str, bool], ...]:
 def find_column(name: str) -> Column:
     """The column of this name. Raises UsageError where there is none."""
     if name not in COLUMNS:
-        raise unknown("column", name, COLUMNS)
+        raise make_unknown_name_error("column", name, COLUMNS)
     return COLUMNS[name]
 
 
@@ -162,29 +162,31 @@ def parse_condition(text: str) -> Condition:
     parts = CONDITION.fullmatch(text)
     if parts is None or not parts[3].strip():
         raise UsageError(
-            f"--where: {shown(text)} is no condition; write one such as 'batch_size>=64' in quotes"
+            f"--where: {quote_value(text)} is no condition; write one such as 'batch_size>=64' in quotes"
         )
     name, sign, value = map(str.strip, parts.groups())
     column = find_column(name)
     words = [word.strip() for word in value.split(",")]
     if len(words) > 1 and sign in ORDER_OPERATORS:
-        raise UsageError(f"--where: {shown(text)}: several values go with = and != alone")
+        raise UsageError(f"--where: {quote_value(text)}: several values go with = and != alone")
     values = tuple(parse_value(word, column, sign) for word in words)
     return Condition(text=f"{name}{sign}{value}", column=name, sign=sign, values=values)
 
 
 def parse_value(word: str, column: Column, sign: str) -> Any:
     """A word as a value of its column's type. Raises UsageError where it is none."""
-    form = kind(column)
+    form = find_kind(column)
     if form in ("yes or no", "list") and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {column.name} has no order; use = or !=")
     if form == "yes or no":
         if word.lower() not in YES_OR_NO:
-            raise UsageError(f"--where: {column.name} is yes or no, not {shown(word)}")
+            raise UsageError(f"--where: {column.name} is yes or no, not {quote_value(word)}")
         return YES_OR_NO[word.lower()]
     if form in ("number", "whole"):
         try:
             return float(word)
         except ValueError:
-            raise UsageError(f"--where: {column.name} holds numbers, and {shown(word)} is none") from None
+            raise UsageError(
+                f"--where: {column.name} holds numbers, and {quote_value(word)} is none"
+            ) from None
     return word

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_garbage_collector() -> Iterator[None]:
     """While thousands of trials are planned or records are read, none of which is garbage: to look through them again
     and again takes a third more time.
     """

@@ -9,7 +9,7 @@ PLAIN = {
 """Stand-ins of the same width, so that columns stay aligned."""
 
 
-def encodable(words: str, encoding: str) -> str:
+def replace_unencodable_signs(words: str, encoding: str) -> str:
     """`words` with signs that `encoding` lacks replaced by plain ones: a C locale must not end a sweep."""
     try:
         words.encode(encoding)

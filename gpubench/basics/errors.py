@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from gpubench.basics.quoted import LONGEST_SHOWN, shown
+from gpubench.basics.quoted import LONGEST_SHOWN, quote_value
 
 
 class GpubenchError(Exception):
@@ -47,7 +47,7 @@ WHERE_LISTED: Mapping[str, str] = {
 """Kinds of names of which there are too many for a message, and where all stand."""
 
 
-def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
+def make_unknown_name_error(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
     near = suggest_name(name, names)
@@ -59,7 +59,7 @@ def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> Usage
         tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
     if kind in WHERE_LISTED:
         tail += f"{'' if near else ';'} {WHERE_LISTED[kind]}"
-    return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")
+    return UsageError(f"unknown {kind} {quote_value(name)}: {hint or tail}")
 
 
 def suggest_name(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:

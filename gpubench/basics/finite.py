@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def finite(value: Any) -> Any:
+def replace_non_finite(value: Any) -> Any:
     """The value with None for every number that JSON can't say: the loss of a training that diverged, say."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {name: finite(part) for name, part in value.items()}
+        return {name: replace_non_finite(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
+        return [replace_non_finite(part) for part in value]
     return value

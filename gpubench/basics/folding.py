@@ -10,7 +10,7 @@ NARROWEST = 20
 """Columns for a line, however narrow the terminal."""
 
 
-def folded(sentence: str, width: int | None, *, indent: str = "", hang: str = HANG) -> list[str]:
+def wrap_sentence(sentence: str, width: int | None, *, indent: str = "", hang: str = HANG) -> list[str]:
     """Lines of at most so many columns, broken at spaces alone, so that no path is: wider words stay whole.
 
     `width=None`: where no terminal is, a sentence is one line. `indent`: before all of them; `hang`: before all but the

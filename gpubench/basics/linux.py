@@ -52,13 +52,13 @@ def detach_traced(child: int, number: int) -> None:
     _libc.ptrace(_PTRACE_DETACH, child, ctypes.c_void_p(0), ctypes.c_void_p(passed_on))
 
 
-def boot() -> str:
+def read_boot_id() -> str:
     """The kernel's id of this boot; empty where it tells none."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.exists() else ""
 
 
-def pid_namespace() -> str:
+def read_pid_namespace() -> str:
     """The name of this process's pid namespace, inside which process ids mean something; empty: not known."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
@@ -66,12 +66,12 @@ def pid_namespace() -> str:
         return ""
 
 
-def network_stack() -> str:
+def read_network_stack_id() -> str:
     """The name, unique in the world, of the network stack that this process's loopback addresses belong to."""
     try:
-        return f"{boot()} {Path('/proc/self/ns/net').readlink()}"
+        return f"{read_boot_id()} {Path('/proc/self/ns/net').readlink()}"
     except OSError:
-        return boot()
+        return read_boot_id()
 
 
 def punch_hole(descriptor: int, start: int, length: int) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from gpubench.basics.linux import boot, pid_namespace
+from gpubench.basics.linux import read_boot_id, read_pid_namespace
 
 _OWNER = re.compile(r"\..+\.([0-9a-f]{8})-[0-9a-f]{6}-(\d+)\.tmp")
 OLD_S = 3600.0
@@ -32,10 +32,10 @@ def name_temporary(path: Path) -> Path:
 @functools.cache
 def _namespace_id() -> str:
     """8 signs for this boot and this pid namespace, inside which process ids mean something."""
-    return hashlib.sha256(f"{boot()} {pid_namespace()}".encode()).hexdigest()[:8]
+    return hashlib.sha256(f"{read_boot_id()} {read_pid_namespace()}".encode()).hexdigest()[:8]
 
 
-def remove_abandoned(folder: Path, now: float) -> None:
+def remove_abandoned_files(folder: Path, now: float) -> None:
     """Removes what killed processes of this user have left in a folder, and up to two folders down.
 
     `now`: by the clock of its file system, in seconds of the epoch.

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def reserved_port(address: str) -> Iterator[int]:
+def reserve_port(address: str) -> Iterator[int]:
     """A port of this host's IP address `address` that no other user gets meanwhile, though nobody listens there yet:
     `listen` does, in the process that is told of it. Raises OSError."""
     with _bound(address, 0) as held:
         yield int(held.getsockname()[1])
 
 
-def listen(address: str, port: int) -> socket.socket:
+def open_listener(address: str, port: int) -> socket.socket:
     """Listens at a reserved port: at this one address, and at no other of this host's. Raises OSError."""
     bound = _bound(address, port)
     bound.listen(socket.SOMAXCONN)

@@ -24,13 +24,13 @@ class OutlivingStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        self._try(lambda: self._stream.write(text))
+        self._call_unless_broken(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        self._try(self._stream.flush)
+        self._call_unless_broken(self._stream.flush)
 
-    def _try(self, act: Callable[[], object]) -> None:
+    def _call_unless_broken(self, act: Callable[[], object]) -> None:
         try:
             act()
         except BrokenPipeError:
@@ -53,7 +53,7 @@ def discard_output(stream: IO[str]) -> None:
 
 
 @contextlib.contextmanager
-def quiet_pipes() -> Iterator[None]:
+def outlive_output_readers() -> Iterator[None]:
     """Within it, `sys.stdout` and `sys.stderr` outlive their readers. At its end all is written."""
     out: Any = OutlivingStream(sys.stdout)
     errors: Any = OutlivingStream(sys.stderr)
@@ -66,7 +66,7 @@ def quiet_pipes() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def outliving_output() -> Iterator[None]:
+def ignore_lost_output() -> Iterator[None]:
     """Around what is printed after everything was stored: where nobody can read it any more, that is no failure."""
     try:
         yield

@@ -34,13 +34,13 @@ def to_json(data: object, indent: int | None = None, default: Callable[[Any], ob
     return HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """A value that somebody wrote, as a message quotes it: in quotes if it is text, and cut where it is long."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
-def escaped(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """A file's name as one line of valid text, from which it can be told: what can't be printed is as Python has it."""
     valid = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in valid)

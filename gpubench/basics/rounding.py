@@ -20,16 +20,16 @@ _FAR = 1e-6
 of it are on the same side."""
 
 
-def half_up_text(value: float, digits: int) -> str:
+def format_half_up(value: float, digits: int) -> str:
     """`half_up` with commas: `1,234.5`. In a third of the time, for all but few numbers."""
     if type(value) is float and digits >= 0:
         units = value * 10.0**digits
         if -1e9 < units < 1e9 and abs(units % 1 - 0.5) > _FAR:
             return f"{value:z,.{digits}f}"
-    return f"{half_up(value, digits):,}"
+    return f"{round_half_up(value, digits):,}"
 
 
-def half_up(value: float, digits: int) -> Decimal:
+def round_half_up(value: float, digits: int) -> Decimal:
     """`value` with so many digits after the point: 20.5 becomes 21, 6.25 becomes 6.3; never -0. Must be finite."""
     rounded = Decimal(str(value)).quantize(_last(digits), ROUND_HALF_UP, _WIDE)
     return rounded or abs(rounded)  # takes the sign off -0.0

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 
-def current_job(environ: Mapping[str, str] = os.environ) -> str:
+def find_current_job(environ: Mapping[str, str] = os.environ) -> str:
     """`CLUSTER/ID.RESTARTS`, which no other run of any job has; empty outside of SLURM."""
     number = environ.get("SLURM_JOB_ID", "")
     if not number:
@@ -17,7 +17,7 @@ def current_job(environ: Mapping[str, str] = os.environ) -> str:
     return f"{environ.get('SLURM_CLUSTER_NAME', '')}/{number}.{environ.get('SLURM_RESTART_COUNT', '0')}"
 
 
-def has_company(environ: Mapping[str, str] = os.environ) -> bool:
+def has_concurrent_runs(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether others may run the same command: in an array, beside other tasks of a step, after a requeue."""
     if "SLURM_ARRAY_TASK_ID" in environ or environ.get("SLURM_RESTART_COUNT", "0") != "0":
         return True
@@ -32,7 +32,7 @@ def is_one_of_several_tasks(environ: Mapping[str, str] = os.environ) -> bool:
 
 def is_earlier_run(job: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether this is an earlier run of the job that this process belongs to. `job`: as `current_job` tells it."""
-    now = current_job(environ)
+    now = find_current_job(environ)
     (name, _, restarts), (name_now, _, restarts_now) = job.rpartition("."), now.rpartition(".")
     is_counted = restarts.isdecimal() and restarts_now.isdecimal()
     return bool(name) and name == name_now and is_counted and int(restarts) < int(restarts_now)

@@ -47,7 +47,7 @@ _folder: Path | None = None
 """Where this process answers, and those that it forks."""
 
 
-def listen(scratch: Path, name: str) -> None:
+def install_stack_handler(scratch: Path, name: str) -> None:
     """Makes this process answer. `name`: how a reason calls it, with _ for spaces.
 
     Raises OSError where its file can't be made.
@@ -56,10 +56,10 @@ def listen(scratch: Path, name: str) -> None:
     folder = scratch / FOLDER
     folder.mkdir(exist_ok=True)
     _folder = folder
-    listen_in_fork(name)
+    install_handler_in_fork(name)
 
 
-def listen_in_fork(name: str) -> None:
+def install_handler_in_fork(name: str) -> None:
     """Listens in a process that was forked from one that listens; does nothing where that one does not."""
     folder = _folder
     if folder is None:
@@ -108,7 +108,7 @@ def _is_user_code(file: str) -> bool:
     return file.startswith(_GPUBENCH_FOLDER) or not file.startswith(_LIBRARIES)
 
 
-def ask(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
+def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
     """Where the processes of a trial are, those among `alive` that listen, by name. Takes ANSWER_S at most."""
     by_pid = {process.pid: process for process in alive}
     files_by_pid: dict[int, tuple[Path, int]] = {}
@@ -125,13 +125,17 @@ def ask(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
         before, sizes = sizes, [_size(path) for path, _ in files_by_pid.values()]
         awaited = [
             size for (pid, (_, old)), size in zip(files_by_pid.items(), sizes, strict=True)
-            if size == old and state(pid) not in ("T", "t", "Z", "")
+            if size == old and read_process_state(pid) not in ("T", "t", "Z", "")
         ]  # fmt: skip
         if before == sizes and not awaited:
             break
         time.sleep(_QUIET_S)
     stacks = [
-        Stack(name=path.name.rpartition("-")[0].replace("_", " "), state=state(pid), text=_read(path, old))
+        Stack(
+            name=path.name.rpartition("-")[0].replace("_", " "),
+            state=read_process_state(pid),
+            text=_read(path, old),
+        )
         for pid, (path, old) in files_by_pid.items()
     ]
     return sorted(stacks, key=lambda stack: [int(n) for n in re.findall(r"\d+", stack.name)][::-1])
@@ -159,7 +163,7 @@ def _read(path: Path, start: int) -> str:
         return ""
 
 
-def state(pid: int) -> str:
+def read_process_state(pid: int) -> str:
     """The letter by which /proc tells what a process is about; empty where it has gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
@@ -167,7 +171,7 @@ def state(pid: int) -> str:
         return ""
 
 
-def describe(stacks: Sequence[Stack]) -> str:
+def describe_stacks(stacks: Sequence[Stack]) -> str:
     """Where they are, in words: `rank 0 was in nets.py:12 forward; rank 1 was stopped (SIGSTOP)`."""
     by_place: dict[str, list[str]] = {}
     for stack in stacks:

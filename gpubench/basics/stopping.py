@@ -66,7 +66,7 @@ def stop_on_signals(
 
 
 @contextlib.contextmanager
-def signals_blocked(numbers: Sequence[int]) -> Iterator[None]:
+def block_signals(numbers: Sequence[int]) -> Iterator[None]:
     """These signals wait until the block is left; in processes that are started inside, until they let them through."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
@@ -80,7 +80,7 @@ class _SignalReceived(BaseException):
 
 
 @contextlib.contextmanager
-def unwound_by_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS) -> Iterator[None]:
+def unwind_on_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS) -> Iterator[None]:
     """For work that asks nobody whether to stop: the first signal leaves the block, tidying on the way out.
 
     Then it raises ResumableError with the words of `done`; a second one ends at once, with the line `at_once`.
@@ -90,13 +90,13 @@ def unwound_by_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS
         raise _SignalReceived
 
     try:
-        with stop_on_signals([lambda: say_at_once(at_once)], leave, numbers):
+        with stop_on_signals([lambda: write_unbuffered_line(at_once)], leave, numbers):
             yield
     except _SignalReceived:
         raise ResumableError(done) from None
 
 
-def say_at_once(text: str) -> None:
+def write_unbuffered_line(text: str) -> None:
     """One line on stderr, past the stream's buffer, which the signal may have caught half-way; never waits for it."""
     writable = select.poll()
     writable.register(2, select.POLLOUT)

@@ -39,17 +39,17 @@ COMMANDS: Mapping[str, Entry] = {
 DATA_COMMANDS: Mapping[str, Entry] = {
     "make": Entry(data.make, usage.Command),
     "resize": Entry(data.resize, usage.Command),
-    "list": Entry(data.show, usage.Reader),
+    "list": Entry(data.print_known_names, usage.Reader),
 }
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"gpubench {__version__}")
         raise typer.Exit
 
 
-def _help(context: typer.Context) -> None:
+def _print_help(context: typer.Context) -> None:
     """Without a command, a group prints its help."""
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -58,13 +58,15 @@ def _help(context: typer.Context) -> None:
 def _root(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback does the work
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    _help(context)
+    _print_help(context)
 
 
-def _group(name: str, text: str, root: Callable[..., None], commands: Mapping[str, Entry]) -> typer.Typer:
+def _make_group(
+    name: str, text: str, root: Callable[..., None], commands: Mapping[str, Entry]
+) -> typer.Typer:
     group = typer.Typer(
         name=name,
         cls=usage.CommandGroup,
@@ -79,12 +81,13 @@ def _group(name: str, text: str, root: Callable[..., None], commands: Mapping[st
     return group
 
 
-app = _group(
+app = _make_group(
     "gpubench",
     "Trains real networks over a grid of configurations and leaves a table that can be trusted.",
     _root,
     COMMANDS,
 )
 app.add_typer(
-    _group("data", "Image folders: make, resize, list.", _help, DATA_COMMANDS), rich_help_panel="Keep"
+    _make_group("data", "Image folders: make, resize, list.", _print_help, DATA_COMMANDS),
+    rich_help_panel="Keep",
 )

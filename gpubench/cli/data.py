@@ -7,20 +7,22 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli.options import count
+from gpubench.cli.options import declare_count
 
 
 def make(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="Where; none: the place where sweeps look.")
     ] = None,
-    images: Annotated[int, count("--images", "Training images, 1 or more.", least=1)] = 10_240,
+    images: Annotated[int, declare_count("--images", "Training images, 1 or more.", least=1)] = 10_240,
     val_images: Annotated[
         int | None,
-        count("--val-images", "Validation images, 1 or more; none: a tenth as many, 64 at least.", least=1),
+        declare_count(
+            "--val-images", "Validation images, 1 or more; none: a tenth as many, 64 at least.", least=1
+        ),
     ] = None,
-    classes: Annotated[int, count("--classes", "Classes, 1 or more.", least=1)] = 16,
-    seed: Annotated[int, count("--seed", "Seed of every image, 0 or more.")] = 0,
+    classes: Annotated[int, declare_count("--classes", "Classes, 1 or more.", least=1)] = 16,
+    seed: Annotated[int, declare_count("--seed", "Seed of every image, 0 or more.")] = 0,
 ) -> None:
     """Build the procedural JPEG images."""
     from gpubench.commands import data as command
@@ -31,7 +33,9 @@ def make(
 def resize(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="Image folder.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="New folder.")],
-    size: Annotated[int, count("--size", "Side of the square copies in pixels, 8 or more.", least=8)] = 224,
+    size: Annotated[
+        int, declare_count("--size", "Side of the square copies in pixels, 8 or more.", least=8)
+    ] = 224,
     bad: Annotated[
         str,
         typer.Option(
@@ -47,8 +51,8 @@ def resize(
     command.resize(source, target, size=size, bad=bad)
 
 
-def show() -> None:
+def print_known_names() -> None:
     """List the variants, data sets and models known by name."""
     from gpubench.commands import data as command
 
-    command.show()
+    command.print_known_names()

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.cli.gone import GONE
-from gpubench.cli.options import ResultsFolders, choose_form, text
+from gpubench.cli.options import ResultsFolders, choose_form, declare_text
 from gpubench.export.formats import DEFAULT_OPTIONS, FORMATS, SHEETS, TRACKERS, FormatOptions
 
 
@@ -17,7 +17,7 @@ def merge(
     results: ResultsFolders = None,
     out: Annotated[
         Path | None,
-        text("--out", "FOLDER", "Where; of one folder: none writes its tables anew."),
+        declare_text("--out", "FOLDER", "Where; of one folder: none writes its tables anew."),
     ] = None,
 ) -> None:
     """Put the records of several results folders into one, and write its tables anew."""
@@ -44,12 +44,14 @@ def export(
     results: ResultsFolders = None,
     form: Annotated[
         str | None,
-        text("--format", "NAME", f"{', '.join(FORMATS)}; by default as FILE ends.", lambda: FORMATS),
+        declare_text("--format", "NAME", f"{', '.join(FORMATS)}; by default as FILE ends.", lambda: FORMATS),
     ] = None,
-    out: Annotated[str | None, text("--out", "FILE", "Where it is written; none: stdout for text.")] = None,
+    out: Annotated[
+        str | None, declare_text("--out", "FILE", "Where it is written; none: stdout for text.")
+    ] = None,
     to: Annotated[
         str | None,
-        text(
+        declare_text(
             "--to",
             "TRACKER",
             "mlflow: a run for each trial; --out is then a folder, or an MLflow address.",
@@ -58,7 +60,7 @@ def export(
     ] = None,
     sheet: Annotated[
         str,
-        text(
+        declare_text(
             "--sheet",
             "NAME",
             f"What a CSV holds: {', '.join(SHEETS)}.",
@@ -78,7 +80,7 @@ def export(
 
     dialect = choose_form(["excel"] * excel + ["excel-eu"] * excel_eu) or DEFAULT_OPTIONS.dialect
     if sheet not in SHEETS:
-        raise unknown("sheet", sheet, SHEETS)
+        raise make_unknown_name_error("sheet", sheet, SHEETS)
     options = FormatOptions(sheet=sheet, dialect=dialect)
     if gone := GONE.get(f"--to {to}"):
         raise UsageError(f"No such tracker: {to}; {gone}")

@@ -41,6 +41,6 @@ def main() -> NoReturn:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        print_error(usage.write_error(error, GONE))
+        print_error(usage.format_usage_error(error, GONE))
         code = getattr(error, "exit_code", 2)
     sys.exit(code if isinstance(code, int) else 0)

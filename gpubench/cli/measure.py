@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.stopping import AT_ONCE, WITHOUT_CTRL_C, unwound_by_signals
+from gpubench.basics.stopping import AT_ONCE, WITHOUT_CTRL_C, unwind_on_signals
 from gpubench.cli import usage
 from gpubench.cli.errors import print_error
 from gpubench.cli.parameters import SweepCommand
@@ -21,7 +21,7 @@ NOTHING = "stopped; nothing was measured"
 
 def _sweep(experiment: Path | None, given: Mapping[str, Any]) -> None:
     """Train over a grid and print the table."""
-    with _nothing_measured():
+    with _report_nothing_measured():
         from gpubench.commands import sweep as command
 
         options, run_options = sweep.read(given)
@@ -40,31 +40,33 @@ EXPERIMENT = Annotated[
 sweep = SweepCommand(_sweep, EXPERIMENT)
 
 
-def sweep_options(words: Sequence[str]) -> Options:
+def parse_sweep_options(words: Sequence[str]) -> Options:
     """What these words of a command line ask of an experiment, as `gpubench sweep` reads them. Nothing is run."""
-    given = _sweep_alone().make_context("gpubench sweep", list(words)).params
+    given = _make_sweep_command().make_context("gpubench sweep", list(words)).params
     if given["experiment"] is not None:
         raise UsageError(f"{given['experiment']}: the experiment file stands before --")
     options, _ = sweep.read(given)
     return options
 
 
-def sweep_option_names() -> frozenset[str]:
+def list_sweep_option_names() -> frozenset[str]:
     """All names of options of `gpubench sweep`."""
-    return frozenset(name for param in _sweep_alone().params for name in (*param.opts, *param.secondary_opts))
+    return frozenset(
+        name for param in _make_sweep_command().params for name in (*param.opts, *param.secondary_opts)
+    )
 
 
-def _sweep_alone() -> Any:
+def _make_sweep_command() -> Any:
     alone = typer.Typer()
     alone.command(cls=usage.Command)(sweep)
     return typer.main.get_command(alone)
 
 
 @contextlib.contextmanager
-def _nothing_measured() -> Iterator[None]:
+def _report_nothing_measured() -> Iterator[None]:
     """For a sweep, which hears signals itself from its first trial on until it has told all."""
     try:
-        with unwound_by_signals(
+        with unwind_on_signals(
             f"{NOTHING}; to continue, run the same command again", NOTHING, WITHOUT_CTRL_C
         ):
             yield

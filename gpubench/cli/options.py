@@ -19,22 +19,22 @@ TRY, RUN = "What to try (lists and ranges)", "How to run it"
 """The headings of a sweep's options in `--help`."""
 
 
-def count(name: str, text: str, *short: str, least: int = 0, panel: str | None = None) -> Any:
+def declare_count(name: str, text: str, *short: str, least: int = 0, panel: str | None = None) -> Any:
     """An option that is a whole number. `panel`: under which heading `--help` names it."""
     return typer.Option(name, *short, metavar="N", help=text, min=least, rich_help_panel=panel)
 
 
-def text(
+def declare_text(
     name: str, metavar: str, help_: str, names: Callable[[], Iterable[str]] | None = None, **more: Any
 ) -> Any:
     """An option that is text, or several of it. `metavar`: how it looks. `names`: what a shell offers for it. `more`:
     what typer's own takes besides."""
     return typer.Option(
-        name, metavar=metavar, help=help_, autocompletion=offer(names) if names else None, **more
+        name, metavar=metavar, help=help_, autocompletion=make_completer(names) if names else None, **more
     )
 
 
-def offer(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+def make_completer(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     """Completes the last of several values with commas between them."""
 
     def complete(incomplete: str) -> list[str]:
@@ -62,12 +62,16 @@ def _list_results() -> list[str]:
     return [str(path) for path in sorted(Path(os.environ.get("GPUBENCH_OUT", "results")).glob("*/"))]
 
 
-def folders(help_: str) -> Any:
+def declare_results_folders(help_: str) -> Any:
     """The argument of commands that read results folders."""
-    return typer.Argument(autocompletion=offer(_list_results), metavar="RESULTS", help=help_, readable=False)
+    return typer.Argument(
+        autocompletion=make_completer(_list_results), metavar="RESULTS", help=help_, readable=False
+    )
 
 
-ResultsFolders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]
+ResultsFolders = Annotated[
+    list[Path] | None, declare_results_folders("Results folders; none: the newest one.")
+]
 Markdown = Annotated[bool, typer.Option("--markdown", help="As Markdown.")]
 JsonObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
 
@@ -85,7 +89,7 @@ def choose_answer_form(*, json: bool, markdown: bool) -> AnswerForm:
     return "json" if json else "markdown" if markdown else "text"
 
 
-def read_fields(named: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:
+def collect_field_values(named: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:
     """Trial field -> its values as text: those with an option of their own, and what --set gives.
 
     Raises UsageError for a field that is given twice.

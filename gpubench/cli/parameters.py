@@ -14,10 +14,10 @@ import typer
 from gpubench.cli import options
 from gpubench.plan.sweep_options import Declared, Options, RunOptions
 from gpubench.render.forms import FORMS
-from gpubench.schema.field import Option, in_order
+from gpubench.schema.field import Option, order_names
 from gpubench.schema.trial_fields import ABOUT
 
-SET = options.text(
+SET = options.declare_text(
     "--set", "FIELD=VALUES", "any trial field, one value or an axis", rich_help_panel=options.TRY
 )
 
@@ -40,7 +40,7 @@ class SweepCommand:
             for field in dataclasses.fields(kind):
                 if option := next(iter(getattr(hints[field.name], "__metadata__", ())), None):
                     parameters[option.names[0]] = _make_parameter(field, hints[field.name], option)
-        names = in_order(list(parameters), {option.name: option.behind for option in declared.values()})
+        names = order_names(list(parameters), {option.name: option.behind for option in declared.values()})
         # Later axes vary faster, so this order is that of a plan's trials.
         self._fields = [of_fields[name].name for name in names if name in of_fields]
         self._run = run
@@ -48,7 +48,7 @@ class SweepCommand:
         argument = inspect.Parameter(
             "experiment", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=experiment
         )
-        _with_parameters(self, [argument, *(parameters[name] for name in names)])
+        _set_parameters(self, [argument, *(parameters[name] for name in names)])
 
     def __call__(self, experiment: Path | None, **given: Any) -> None:
         self._run(experiment, given)
@@ -60,7 +60,7 @@ class SweepCommand:
             for name in self._fields
             if given[name] not in (None, False)
         }
-        fields = options.read_fields(named, given["set_"] or ())
+        fields = options.collect_field_values(named, given["set_"] or ())
         return Options(fields=fields, **_select_values(Options, given)), RunOptions(
             **_select_values(RunOptions, given)
         )
@@ -75,7 +75,7 @@ def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) 
         metavar=option.metavar,
         help=option.help,
         min=option.least,
-        autocompletion=options.offer(lambda: option.words) if option.words else None,
+        autocompletion=options.make_completer(lambda: option.words) if option.words else None,
         rich_help_panel=options.TRY if option.tries else options.RUN,
     )
     return _make_keyword(
@@ -100,7 +100,7 @@ def _make_field_parameter(name: str, option: Option) -> inspect.Parameter:
         flag = typer.Option(option.name, help=option.help, rich_help_panel=options.RUN)
         return _make_keyword(name, Annotated[bool, flag], False)
     names = functools.partial(options.list_named_values, name)
-    typed = options.text(option.name, option.metavar, option.help, names, rich_help_panel=options.TRY)
+    typed = options.declare_text(option.name, option.metavar, option.help, names, rich_help_panel=options.TRY)
     return _make_keyword(name, Annotated[str | None, typed], None)
 
 
@@ -108,7 +108,7 @@ def _make_keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
+def add_form_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each form that has one; its parameter `form` gets the name of the one given."""
     *parameters, _ = inspect.signature(command, eval_str=True).parameters.values()
     of_forms = [
@@ -120,10 +120,10 @@ def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         command(form=options.choose_form([form.name for form in of_forms if given.pop(form.name)]), **given)
 
-    return _with_parameters(run, [*parameters, *of_forms])
+    return _set_parameters(run, [*parameters, *of_forms])
 
 
-def _with_parameters(
+def _set_parameters(
     command: Callable[..., None], parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """The command, of which the library that reads command lines sees these parameters."""

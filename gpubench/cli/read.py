@@ -14,19 +14,19 @@ from gpubench.cli.options import (
     Markdown,
     ResultsFolders,
     choose_answer_form,
-    folders,
-    read_fields,
-    text,
+    collect_field_values,
+    declare_results_folders,
+    declare_text,
 )
-from gpubench.cli.parameters import with_form_options
+from gpubench.cli.parameters import add_form_options
 
 
-@with_form_options
+@add_form_options
 def table(
     results: ResultsFolders = None,
     columns: Annotated[
         str | None,
-        text(
+        declare_text(
             "--columns",
             "NAME,-NAME,…",
             "Add columns of docs/columns.md, or all of them; -NAME removes one.",
@@ -34,7 +34,7 @@ def table(
     ] = None,
     where: Annotated[
         list[str] | None,
-        text(
+        declare_text(
             "--where",
             "CONDITION",
             "Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
@@ -42,7 +42,7 @@ def table(
     ] = None,
     sort: Annotated[
         str | None,
-        text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first."),
+        declare_text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first."),
     ] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Every claim with its p-value, and what would settle it.")
@@ -73,25 +73,25 @@ def table(
 def predict(
     results: Annotated[
         list[Path] | None,
-        folders("Results folders; none: all that sweeps have written here."),
+        declare_results_folders("Results folders; none: all that sweeps have written here."),
     ] = None,
     job: Annotated[
         list[str] | None,
-        text("--job", "F=V,F=V,…", "One of several jobs that run together; give it once for each."),
+        declare_text("--job", "F=V,F=V,…", "One of several jobs that run together; give it once for each."),
     ] = None,
-    copies: Annotated[str | None, text("--copies", "VALUES", "Identical jobs at once: 2,3.")] = None,
+    copies: Annotated[str | None, declare_text("--copies", "VALUES", "Identical jobs at once: 2,3.")] = None,
     pairs: Annotated[bool, typer.Option("--pairs", help="Every pair of the --job's on one GPU.")] = False,
     set_: Annotated[
         list[str] | None,
-        text("--set", "FIELD=VALUES", "Any trial field, for all jobs that don't give it."),
+        declare_text("--set", "FIELD=VALUES", "Any trial field, for all jobs that don't give it."),
     ] = None,
     experiment: Annotated[
         Path | None,
-        text("--experiment", "FILE.toml", "Take jobs and fields from a file."),
+        declare_text("--experiment", "FILE.toml", "Take jobs and fields from a file."),
     ] = None,
     bad_images: Annotated[
         str | None,
-        text(
+        declare_text(
             "--bad-images",
             "POLICY",
             "fail (default), or skip: of rows from which images were left out that can't be decoded.",
@@ -106,7 +106,7 @@ def predict(
     from gpubench.commands import predict as command
     from gpubench.plan.sweep_options import Options
 
-    fields = read_fields({} if copies is None else {"copies": copies}, set_ or ())
+    fields = collect_field_values({} if copies is None else {"copies": copies}, set_ or ())
     options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
@@ -131,19 +131,19 @@ def plot(
     results: ResultsFolders = None,
     out: Annotated[
         Path | None,
-        text("--out", "FOLDER", "Where they are written; none: RESULTS/plots."),
+        declare_text("--out", "FOLDER", "Where they are written; none: RESULTS/plots."),
     ] = None,
     form: Annotated[
         str | None,
-        text("--format", "svg,png,pdf", "Default: svg.", lambda: ("svg", "png", "pdf")),
+        declare_text("--format", "svg,png,pdf", "Default: svg.", lambda: ("svg", "png", "pdf")),
     ] = None,
     only: Annotated[
         str | None,
-        text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are."),
+        declare_text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are."),
     ] = None,
     trial: Annotated[
         str | None,
-        text("--trial", "ID", "What was sampled of this trial; the id's start will do."),
+        declare_text("--trial", "ID", "What was sampled of this trial; the id's start will do."),
     ] = None,
     paper: Annotated[
         bool, typer.Option("--paper", help="For a column of a paper: narrow, without title and footnote.")
@@ -163,11 +163,11 @@ def plot(
 def compare(
     results: Annotated[
         list[Path] | None,
-        folders("Two results folders, A and B; with --field one."),
+        declare_results_folders("Two results folders, A and B; with --field one."),
     ] = None,
     field: Annotated[
         str | None,
-        text(
+        declare_text(
             "--field",
             "FIELD=V,V",
             "Two values of a field in one folder: precision=fp32,bf16.",
@@ -175,7 +175,7 @@ def compare(
     ] = None,
     figures: Annotated[
         str | None,
-        text(
+        declare_text(
             "--figures",
             "NAME,…",
             "Only these: time,memory,cpu,energy,top1.",
@@ -184,7 +184,7 @@ def compare(
     ] = None,
     threshold: Annotated[
         str | None,
-        text(
+        declare_text(
             "--threshold",
             "SHARE",
             "Exit 3 where B is sure to take more time, memory or energy by more than this: 5%.",
@@ -193,7 +193,7 @@ def compare(
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
     sort: Annotated[
         str | None,
-        text("--sort", "NAME", "By a figure, the worst first, or by a field."),
+        declare_text("--sort", "NAME", "By a figure, the worst first, or by a field."),
     ] = None,
     markdown: Markdown = False,
     json_: JsonObject = False,
@@ -218,7 +218,7 @@ def compare(
 def audit(
     results: Annotated[
         Path | None,
-        folders("Results folder; none: the newest one."),
+        declare_results_folders("Results folder; none: the newest one."),
     ] = None,
     markdown: Markdown = False,
     json_: Annotated[bool, typer.Option("--json", help="A JSON line for each rule.")] = False,

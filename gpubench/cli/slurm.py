@@ -10,8 +10,8 @@ import typer
 
 from gpubench.basics.errors import UsageError
 from gpubench.cli import usage
-from gpubench.cli.measure import sweep_option_names, sweep_options
-from gpubench.cli.options import count
+from gpubench.cli.measure import list_sweep_option_names, parse_sweep_options
+from gpubench.cli.options import declare_count
 
 BEHIND = "sweep_words"
 """In the context: what stands behind `--`."""
@@ -44,17 +44,17 @@ def slurm(
     *,
     tasks: Annotated[
         int,
-        count(
+        declare_count(
             "--tasks",
             "Jobs of an array that work through the plan together, in one results folder.",
             least=1,
             panel=PANEL,
         ),
     ] = 1,
-    nodes: Annotated[int, count("--nodes", "Nodes of each.", "-N", least=1, panel=PANEL)] = 1,
+    nodes: Annotated[int, declare_count("--nodes", "Nodes of each.", "-N", least=1, panel=PANEL)] = 1,
     cpus_per_task: Annotated[
         int | None,
-        count(
+        declare_count(
             "--cpus-per-task",
             "CPUs of each, on a node (default: 4 for each GPU).",
             "-c",
@@ -80,17 +80,17 @@ def slurm(
 ) -> None:
     """Print the batch script of a sweep for SLURM, or submit it."""
     from gpubench.commands import slurm as command
-    from gpubench.plan.batch_script import passed_on, seconds, split_option
+    from gpubench.plan.batch_script import parse_time_limit, split_option, split_sbatch_arguments
 
-    file, options = passed_on(experiment or ())
-    of_the_sweep = sweep_option_names() - set(OF_BOTH)
+    file, options = split_sbatch_arguments(experiment or ())
+    of_the_sweep = list_sweep_option_names() - set(OF_BOTH)
     for option in options:
         if (name := split_option(option)[0]) in of_the_sweep:
             raise UsageError(
                 f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {option}"
             )
     if time is not None:
-        seconds(time)
+        parse_time_limit(time)
     behind = list(context.meta[BEHIND])
     if any(word.split("=")[0] == "--out" for word in behind):
         raise UsageError("--out stands before --, for the tables need it, too")
@@ -101,7 +101,7 @@ def slurm(
     raise typer.Exit(
         command.slurm(
             Path(file) if file else None,
-            sweep_options(behind),
+            parse_sweep_options(behind),
             behind,
             out,
             tasks=tasks,

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quiet_pipe import quiet_pipes
+from gpubench.basics.quiet_pipe import outlive_output_readers
 from gpubench.schema.trial_fields import ABOUT
 
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -22,7 +22,7 @@ class Command(TyperCommand):
     """A command that refuses what it would have to lose silently: the first of two values of one option."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
+        return _simplify_help(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = list(args)
@@ -37,7 +37,7 @@ class Reader(Command):
     """A command that only tells: whoever reads the answer may leave, as `head` does once it has its lines."""
 
     def invoke(self, ctx: Any) -> Any:
-        with quiet_pipes():
+        with outlive_output_readers():
             return super().invoke(ctx)
 
 
@@ -45,7 +45,7 @@ class CommandGroup(TyperGroup):
     """A group of commands. Ctrl-C leaves it as an Abort: the library would end without a word."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plain(super().get_params(ctx))
+        return _simplify_help(super().get_params(ctx))
 
     def make_context(self, *args: Any, **given: Any) -> Any:
         with _aborted_by_ctrl_c():
@@ -56,7 +56,7 @@ class CommandGroup(TyperGroup):
             return super().invoke(ctx)
 
 
-def _plain(params: Sequence[Any]) -> list[Any]:
+def _simplify_help(params: Sequence[Any]) -> list[Any]:
     """The parameters without `<bool>` behind the flags, and without Python's word for several paths."""
     for param in params:
         if getattr(param, "is_flag", False):
@@ -87,7 +87,7 @@ def refuse_repeated(order: Sequence[Any]) -> None:
             )
 
 
-def write_error(error: Any, gone: Mapping[str, str]) -> str:
+def format_usage_error(error: Any, gone: Mapping[str, str]) -> str:
     """A usage error of the command line library in one line, with advice.
 
     `gone`: options and commands that there are no longer -> what to do instead.

@@ -23,10 +23,10 @@ def audit(path: Path | None, *, form: str = "text") -> int:
     findings = audit_folder(read_folder(path, warn))
     console = Console(highlight=False)
     if form == "json":
-        text = render.write_json(findings)
+        text = render.format_json(findings)
     elif form == "markdown":
-        text = render.write_markdown(str(path), findings)
+        text = render.format_markdown(str(path), findings)
     else:
-        text = render.write(str(path), findings, console.width if console.is_terminal else WIDTH)
+        text = render.format_text(str(path), findings, console.width if console.is_terminal else WIDTH)
     print_text(text)
     return 0

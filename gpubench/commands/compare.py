@@ -10,10 +10,10 @@ from rich.console import Console
 from gpubench.analyze.compare import compare_folders, compare_values
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.series import CANDIDATES
-from gpubench.basics.errors import UnusableError, UsageError, unknown
-from gpubench.commands.folders import print_text, split_names, warn
+from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
+from gpubench.commands.folders import parse_names, print_text, warn
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
-from gpubench.plan.values import parse, percent
+from gpubench.plan.values import parse_field_values, parse_percent
 from gpubench.render import comparison as render
 from gpubench.render.terminal import WIDEST, WIDTH
 from gpubench.results.home import newest_results
@@ -34,8 +34,8 @@ def compare(
     `strict`: 3 also where one is not excluded. `form`: text, markdown or json. Raises UnusableError where not even the
     figures as they stand can be compared.
     """
-    names = split_names("figure", figures, FIGURES) or FIGURES
-    limit = None if threshold is None else percent(threshold, "--threshold") / 100
+    names = parse_names("figure", figures, FIGURES) or FIGURES
+    limit = None if threshold is None else parse_percent(threshold, "--threshold") / 100
     if strict and limit is None:
         raise UsageError("--strict is about --threshold: give that, too, such as --threshold 5%")
     if limit is not None and COSTS.isdisjoint(names):
@@ -43,23 +43,23 @@ def compare(
             "--threshold is for time, memory and energy: name one of them in --figures, or leave --threshold out"
         )
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
-        raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
-    comparison = _compare(folders, field, [name for name in FIGURES if name in names], limit)
+        raise make_unknown_name_error("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
+    comparison = _make_comparison(folders, field, [name for name in FIGURES if name in names], limit)
     if comparison.is_senseless and form != "json":
-        raise UnusableError(render.write_obstacle(comparison))
+        raise UnusableError(render.explain_obstacle(comparison))
     if form == "json":
-        text = render.write_json(comparison)
+        text = render.format_json(comparison)
     elif form == "markdown":
-        text = render.write_markdown(comparison, sort=sort)
+        text = render.format_markdown(comparison, sort=sort)
     else:
         console = Console()
         width = min(console.width, WIDEST) if console.is_terminal else WIDTH
-        text = render.write_text(comparison, sort=sort, width=width, is_rich=console.is_terminal)
+        text = render.format_text(comparison, sort=sort, width=width, is_rich=console.is_terminal)
     print_text(text)
     return comparison.find_exit_code(is_strict=strict)
 
 
-def _compare(
+def _make_comparison(
     folders: Sequence[Path], field: str | None, figures: Sequence[FigureName], threshold: float | None
 ) -> Comparison:
     if field is None:
@@ -73,8 +73,10 @@ def _compare(
     name, equals, text = field.partition("=")
     name = name.strip().replace("-", "_")
     if name not in CANDIDATES:
-        raise unknown("field", name, CANDIDATES)
-    values = [tuple(v) if isinstance(v, list) else v for v in parse(name, text)] if equals else []
+        raise make_unknown_name_error("field", name, CANDIDATES)
+    values = (
+        [tuple(v) if isinstance(v, list) else v for v in parse_field_values(name, text)] if equals else []
+    )
     if len(values) != 2:
         raise UsageError(
             f"--field takes two values, the second is told against the first: --field {name}=A,B"

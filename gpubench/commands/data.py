@@ -8,12 +8,12 @@ import textwrap
 from pathlib import Path
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.stopping import unwound_by_signals
+from gpubench.basics.stopping import unwind_on_signals
 from gpubench.datasets import bad_images, locate
 from gpubench.datasets import make as making
 from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.experiment import policy
+from gpubench.plan.experiment import parse_bad_images
 from gpubench.render.progress_bar import show_progress
 from gpubench.results.whole_file import write_whole
 from gpubench.schema import catalog
@@ -35,13 +35,15 @@ def _print_facts(facts: DataFacts) -> None:
 
 def make(folder: Path | None, *, images: int, val_images: int | None, classes: int, seed: int) -> None:
     """`gpubench data make`. `val_images`: None: as many as go with so many for training."""
-    val_images = making.val_of(images) if val_images is None else val_images
-    where = folder or making.default_root(making.procedural_marker(images, val_images, classes, seed))
+    val_images = making.choose_val_count(images) if val_images is None else val_images
+    where = folder or making.find_default_root(
+        making.make_procedural_marker(images, val_images, classes, seed)
+    )
     with (
-        unwound_by_signals(*STOPPED),
+        unwind_on_signals(*STOPPED),
         show_progress("making images", work=f"making images in {where}") as progress,
     ):
-        facts = making.make(
+        facts = making.make_procedural_images(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
     _print_facts(facts)
@@ -52,26 +54,26 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
     unusable: tuple[bad_images.BadImage, ...] = ()
-    if policy(bad) == "skip":
+    if parse_bad_images(bad) == "skip":
         with (
-            unwound_by_signals(*STOPPED),
+            unwind_on_signals(*STOPPED),
             show_progress("trying all images", work=f"trying all images of {source}") as progress,
         ):
             unusable = bad_images.find_bad_images(source.absolute(), progress)
     without = [image.path for image in unusable]
     work = f"resizing {source} to {size} pixels a side in {target}"
-    with unwound_by_signals(*STOPPED), show_progress("resizing", work=work) as progress:
+    with unwind_on_signals(*STOPPED), show_progress("resizing", work=work) as progress:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if unusable else None
     if names is not None:
-        write_whole(names, bad_images.write_list(unusable))
+        write_whole(names, bad_images.format_bad_images_file(unusable))
     used = facts.train_images + facts.val_images
     for line in bad_images.describe_bad_images(unusable, used, source, names):
         print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
     _print_facts(facts)
 
 
-def show() -> None:
+def print_known_names() -> None:
     """`gpubench data list`."""
     out = ["variants (--variant):"]
     out += [f"  {name:<12}  {variant.answers}" for name, variant in catalog.VARIANTS.items()]

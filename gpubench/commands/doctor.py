@@ -9,7 +9,7 @@ from rich.console import Console
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer
 from gpubench.doctor.checks import examine
-from gpubench.doctor.context import CheckContext, TorchReport, usable_together
+from gpubench.doctor.context import CheckContext, TorchReport, select_usable_together
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
@@ -20,13 +20,13 @@ from gpubench.plan.sweep_options import Options
 def doctor(*, as_json: bool) -> int:
     """`gpubench doctor`: returns the exit code, `UnusableError`'s where no sweep can run here."""
     nvml = open_nvml()
-    machine = environment.machine(nvml)
+    machine = environment.make_machine(nvml)
     waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
-    with Probe([gpu.uuid for gpu in usable_together(machine.gpus)]) as probe:
+    with Probe([gpu.uuid for gpu in select_usable_together(machine.gpus)]) as probe:
 
         def ask_torch() -> TorchReport:
             with waiting:
-                return probe.report()
+                return probe.read_report()
 
         context = CheckContext(
             nvml=nvml,
@@ -37,7 +37,7 @@ def doctor(*, as_json: bool) -> int:
         )
         if as_json:
             findings = list(examine(context))
-            print(answer.as_json(findings))
+            print(answer.format_json(findings))
         else:
-            findings = answer.show(examine(context), Console(highlight=False))
+            findings = answer.print_findings(examine(context), Console(highlight=False))
     return UnusableError.exit_code if any(finding.forbids for finding in findings) else 0

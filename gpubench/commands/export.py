@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.basics.collector import collector_paused
-from gpubench.basics.errors import UnusableError, unknown
+from gpubench.basics.collector import pause_garbage_collector
+from gpubench.basics.errors import UnusableError, make_unknown_name_error
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
 from gpubench.commands.folders import exit_code_of, read_named, warn
@@ -17,7 +17,7 @@ from gpubench.results.whole_file import write_whole
 STDOUT = Path("-")
 
 
-@collector_paused()
+@pause_garbage_collector()
 def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options: FormatOptions) -> int:
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
@@ -53,14 +53,14 @@ def write_file(out: Path, content: bytes) -> None:
         raise UnusableError(f"{out} can't be written: {error.strerror}") from None
 
 
-@collector_paused()
+@pause_garbage_collector()
 def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
     """`gpubench export --to`: each attempt that counts becomes a run of an experiment tracker.
 
     `to`: a name of TRACKERS. `place`: a folder or an address; None: where the tracker puts runs by itself.
     """
     if to not in TRACKERS:
-        raise unknown("tracker", to, TRACKERS)
+        raise make_unknown_name_error("tracker", to, TRACKERS)
     need_package("this", to)
     from gpubench.export import mlflow_runs  # imports mlflow
 

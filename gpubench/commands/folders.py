@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.basics.collector import collector_paused
-from gpubench.basics.encodable import encodable
-from gpubench.basics.errors import UnusableError, unknown
+from gpubench.basics.collector import pause_garbage_collector
+from gpubench.basics.encodable import replace_unencodable_signs
+from gpubench.basics.errors import UnusableError, make_unknown_name_error
 from gpubench.basics.words import clean
 from gpubench.results.home import newest_results
 
@@ -26,7 +26,7 @@ def read_named(paths: Sequence[Path]) -> list[Folder]:
     """
     from gpubench.analyze.folder import read_folders  # imports pandas, which not every command needs
 
-    with collector_paused():
+    with pause_garbage_collector():
         folders = read_folders(paths or [newest_results()], warn)
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
     return folders
@@ -45,13 +45,13 @@ def warn(line: str) -> None:
 
 def print_text(text: str) -> None:
     """Prints an answer on stdout, with plain signs in place of those that its encoding lacks."""
-    sys.stdout.write(encodable(text, sys.stdout.encoding or "utf-8"))
+    sys.stdout.write(replace_unencodable_signs(text, sys.stdout.encoding or "utf-8"))
 
 
-def split_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
+def parse_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
     """The names in a text with commas. Raises UsageError for one that is none of `valid`."""
     names = [] if text is None else [part.strip() for part in text.split(",")]
     for name in names:
         if name not in valid:
-            raise unknown(noun, name, valid)
+            raise make_unknown_name_error(noun, name, valid)
     return list(dict.fromkeys(names))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.analyze.folder import analyze_records
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.folder import build_folder_from_records
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.words import clean, many
+from gpubench.basics.words import clean, format_count
 from gpubench.commands.folders import warn
 from gpubench.render.files import write_tables
 from gpubench.results.home import newest_results, results_home
 from gpubench.results.store import Results
-from gpubench.results.unite import United, unite
+from gpubench.results.unite import MergeSummary, unite
 from gpubench.store.work_claims import list_workers
 
 
@@ -41,7 +41,7 @@ def merge_folders(folders: Sequence[Path], *, out: Path | None) -> int:
     done = unite([Results(path) for path in sources], target, warn)
     _write_tables(target)
     target.check()
-    for line in _describe(sources, out, done):
+    for line in _format_summary(sources, out, done):
         print(clean(line))
     return 0
 
@@ -50,21 +50,21 @@ def _write_tables(target: Results) -> None:
     records = target.records(warn)
     if not records:
         raise UnusableError(f"{target.folder} holds no record that can be read, so it gets no tables")
-    folder = analyze_records(target, records, [], warn)
-    write_tables(target, folder, report_folders([folder]))
+    folder = build_folder_from_records(target, records, [], warn)
+    write_tables(target, folder, make_folder_reports([folder]))
 
 
-def _describe(sources: Sequence[Path], out: Path, done: United) -> list[str]:
+def _format_summary(sources: Sequence[Path], out: Path, done: MergeSummary) -> list[str]:
     """What was done, the answer first."""
     if len(sources) == 1 and sources[0].resolve() == out.resolve():
         return [f"{out}: its tables are written anew from its records"]
     total = sum(done.added.values())
-    lines = [f"{out}: {many(total, 'attempt')} added, tables written anew"]
+    lines = [f"{out}: {format_count(total, 'attempt')} added, tables written anew"]
     for place, path in enumerate(sources):
         if path.resolve() == out.resolve():
             lines.append(f"  {path}: stays as it was")
             continue
         known = done.known[place]
-        also = f", {many(known, 'attempt')} there already" if known else ""
-        lines.append(f"  {path}: {many(done.added[place], 'attempt')} added{also}")
+        also = f", {format_count(known, 'attempt')} there already" if known else ""
+        lines.append(f"  {path}: {format_count(done.added[place], 'attempt')} added{also}")
     return lines

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import clean, many
+from gpubench.basics.words import clean, format_count
 from gpubench.commands.folders import warn
 from gpubench.results import packed
 from gpubench.results.home import newest_results, no_results_folder
@@ -19,7 +19,7 @@ def pack(folders: Sequence[Path]) -> int:
     for folder in _check_folders(folders):
         done = packed.pack(folder, warn)
         sizes = f"{_format_mb(done.bytes_before)} as files, {_format_mb(done.bytes_after)} in {packed.PACKED}"
-        print(clean(f"{folder}: {many(done.files, 'file')} packed: {sizes}"))
+        print(clean(f"{folder}: {format_count(done.files, 'file')} packed: {sizes}"))
     return 0
 
 
@@ -27,7 +27,11 @@ def unpack(folders: Sequence[Path]) -> int:
     """`gpubench unpack`: files again."""
     for folder in _check_folders(folders):
         unpacked = packed.unpack(folder, warn)
-        print(clean(f"{folder}: {many(unpacked.files, 'file')} unpacked, {_format_mb(unpacked.bytes_after)}"))
+        print(
+            clean(
+                f"{folder}: {format_count(unpacked.files, 'file')} unpacked, {_format_mb(unpacked.bytes_after)}"
+            )
+        )
     return 0
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.analyze.folder import Folder
-from gpubench.analyze.questions import report_folders
-from gpubench.analyze.trace import trace_report, trace_run
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.trace import make_report_trace, make_run_trace
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
-from gpubench.commands.folders import exit_code_of, read_named, split_names, warn
+from gpubench.commands.folders import exit_code_of, parse_names, read_named, warn
 from gpubench.render.draw import FORMS, draw_file, need_converter
 from gpubench.render.pictures.pictures import KINDS, Picture, explain_none, list_pictures
 from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
@@ -34,8 +34,8 @@ def plot(
     is_paper: bool,
 ) -> int:
     """`gpubench plot`. `formats`, `only`: names with commas between them. `is_paper`: for a column of a paper."""
-    kinds = split_names("picture", only, KINDS)
-    forms = split_names("format", formats, FORMS) or ["svg"]
+    kinds = parse_names("picture", only, KINDS)
+    forms = parse_names("format", formats, FORMS) or ["svg"]
     if out is not None and out.suffix.removeprefix(".") in FORMS and not out.is_dir():
         raise UsageError(f"--out names a folder, and {clean(str(out))} is the name of a file: give --format")
     if trial_id is not None and kinds not in ([], ["trial"]):
@@ -58,8 +58,8 @@ def draw_folders(folders: Sequence[Folder], kinds: Sequence[str]) -> list[Folder
     """All pictures of these kinds; of all kinds where none are named."""
     drawn = []
     for folder in folders:
-        for report in report_folders([folder]):
-            trace = trace_report(folder, report, warn) if not kinds or "trial" in kinds else None
+        for report in make_folder_reports([folder]):
+            trace = make_report_trace(folder, report, warn) if not kinds or "trial" in kinds else None
             drawn += [(folder, picture) for picture in list_pictures(report, trace, kinds)]
     return drawn
 
@@ -77,11 +77,11 @@ def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
             f"--trial: {len(ids)} trials' ids begin with {start!r}: {', '.join(ids[:5])}; give more of it"
         )
     for folder in folders:
-        reports = report_folders([folder])
+        reports = make_folder_reports([folder])
         for run, row in zip(folder.members["run"], folder.members["row"], strict=True):
             if folder.runs.at[run, "trial_id"] != ids[0]:
                 continue
-            trace = trace_run(folder, run, row, warn)
+            trace = make_run_trace(folder, run, row, warn)
             report = next(report for report in reports if row in report.labels)
             if trace is not None:
                 return [(folder, picture) for picture in list_pictures(report, trace, ["trial"])]
@@ -97,7 +97,7 @@ def write_pictures(
     pictures: Sequence[FolderPicture], out: Path | None, forms: Sequence[str], *, is_paper: bool
 ) -> None:
     """Writes them all, and prints their paths. Raises UnusableError for the first that can't be written."""
-    for path, picture in name_files(pictures, out):
+    for path, picture in list_picture_paths(pictures, out):
         for form in forms:
             description = fit_column(picture.description) if is_paper else picture.description
             file = path.with_name(f"{path.name}.{form}")
@@ -108,7 +108,7 @@ def write_pictures(
             print(file)
 
 
-def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tuple[Path, Picture]]:
+def list_picture_paths(pictures: Sequence[FolderPicture], out: Path | None) -> list[tuple[Path, Picture]]:
     """Where each goes, without an ending, no two to the same place: into `out`, else into its results folder."""
     several = len({id(folder) for folder, _ in pictures}) > 1
     taken: set[str] = set()

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.analyze.folder import read_folders
-from gpubench.analyze.predict import NO_JOBS, list_measured, predict_experiment
+from gpubench.analyze.predict import NO_JOBS, collect_past_predictions, predict_experiment
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands.folders import exit_code_of, print_text, warn
 from gpubench.core.prediction import NoPrediction
@@ -32,7 +32,7 @@ def predict(
     asks = bool(options.jobs or options.pairs or "copies" in options.fields or experiment)
     if not asks and options.fields:
         raise UsageError(NO_JOBS)
-    machine = environment.machine(open_nvml())
+    machine = environment.make_machine(open_nvml())
     folders = read_folders(paths or all_results(), warn)
     if asks:
         device = options.fields.get("device")
@@ -40,13 +40,13 @@ def predict(
             folders, options, machine, path=experiment, device=device if device in ("cuda", "cpu") else None
         )
     else:
-        predictions = list_measured(folders, machine)
+        predictions = collect_past_predictions(folders, machine)
     console = Console()
     if markdown:
-        text = render.write_markdown(predictions)
+        text = render.format_markdown(predictions)
     else:
         width = min(console.width, WIDEST) if console.is_terminal else WIDTH
-        text = render.write_text(predictions, width=width, is_rich=console.is_terminal)
+        text = render.format_text(predictions, width=width, is_rich=console.is_terminal)
     print_text(text)
     is_refused = asks and all(isinstance(group, NoPrediction) for group in predictions.groups)
     return UnusableError.exit_code if is_refused else exit_code_of(paths, folders)

@@ -10,18 +10,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
-from gpubench.basics.words import many
+from gpubench.basics.words import format_count
 from gpubench.node.cluster import Cluster
-from gpubench.node.environment import Gpu, Machine, cpu_name
+from gpubench.node.environment import Gpu, Machine, read_cpu_name
 from gpubench.node.node import Node
 from gpubench.node.parts.process import PartCommand
 from gpubench.node.watch.nvml import NoNvml
-from gpubench.plan.batch_script import CPUS_BY_GPU, CPUS_OF_GPU, BatchScript, count_gpus, limit, split_option
+from gpubench.plan.batch_script import (
+    CPUS_BY_GPU,
+    CPUS_OF_GPU,
+    BatchScript,
+    count_gpus,
+    format_time_limit,
+    split_option,
+)
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.estimate import Estimate, format_seconds
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.skips import NEEDS
-from gpubench.plan.sources import Disk
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
@@ -60,7 +67,7 @@ def slurm(
     file = [str(path.absolute())] if path else []
     script = BatchScript(
         name=experiment.name,
-        command=[*_find_gpubench(), "sweep", *file, *sweep_words, "--out", str(folder), "--yes"],
+        command=[*_make_gpubench_command(), "sweep", *file, *sweep_words, "--out", str(folder), "--yes"],
         home=str(Path.cwd()),
         command_line=command_line,
         tasks=tasks,
@@ -71,7 +78,7 @@ def slurm(
         options=sbatch_options,
     )
     try:
-        units, skipped = _find_remaining(experiment, folder, _describe_node(gpus, cpus), script.nodes)
+        units, skipped = _find_remaining(experiment, folder, _make_expected_machine(gpus, cpus), script.nodes)
     except GpubenchError as why:
         # Who has said how long it may take need not be where its images are.
         if time is None:
@@ -79,11 +86,11 @@ def slurm(
         _print_note(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
     else:
         if time is None:
-            script = replace(script, time=limit([unit.seconds for unit in units], tasks))
+            script = replace(script, time=format_time_limit([unit.seconds for unit in units], tasks))
         total = format_seconds(sum(unit.seconds for unit in units))
         about = "about" if all(unit.known for unit in units) else "roughly"
         _print_note(
-            f"{many(len(units), 'unit')} to run, {about} {total} in all; each job has --time {script.time}"
+            f"{format_count(len(units), 'unit')} to run, {about} {total} in all; each job has --time {script.time}"
         )
         if skipped:
             _print_note(
@@ -91,27 +98,27 @@ def slurm(
                 "SLURM for more"
             )
     if submit:
-        print(job := _sbatch(script.text()))
+        print(job := _submit_script(script.text()))
         _print_note(f"submitted as job {job}; gpubench status and gpubench table {folder} tell how far it is")
     else:
         sys.stdout.write(script.text())
     return 0
 
 
-def _find_gpubench() -> list[str]:
+def _make_gpubench_command() -> list[str]:
     """How this very gpubench is started on another node, whatever is on the path there."""
     program = Path(sys.argv[0])
     path = shutil.which(sys.argv[0]) if program.name == "gpubench" else None
     return [str(Path(path).absolute())] if path else [sys.executable, "-m", "gpubench"]
 
 
-def _describe_node(gpus: int, cpus: int) -> Machine:
+def _make_expected_machine(gpus: int, cpus: int) -> Machine:
     """A node of the job, as far as is known before it runs."""
     return Machine(
         host="a node",
         gpus=tuple(Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(gpus)),
         driver=None,
-        cpu_name=cpu_name(),
+        cpu_name=read_cpu_name(),
         cpu_ids=tuple(range(cpus)),
         cpu_count=cpus,
     )
@@ -121,7 +128,7 @@ def _find_remaining(
     experiment: Experiment, folder: Path, machine: Machine, nodes: int
 ) -> tuple[list[Estimate], list[str]]:
     """What the plan has left for so many of these nodes, and why each unit is skipped that wants more."""
-    sources = Disk(experiment.bad_images)
+    sources = DiskSources(experiment.bad_images)
     plan = make_plan(experiment, machine, sources, None)
     node = Node(nvml=NoNvml("the nodes of the job are not here"), machine=machine)
     # Of its further nodes only their number matters: nothing is started on them.
@@ -132,14 +139,16 @@ def _find_remaining(
         work.load(lambda _: None)
     planned = work.pending()
     skipped = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
-    return work.estimates_of_all(planned), [why.replace(machine.shows, "such a job has") for why in skipped]
+    return work.estimate_all_rounds(planned), [
+        why.replace(machine.sentence_start, "such a job has") for why in skipped
+    ]
 
 
 def _print_note(text: str) -> None:
     print(f"gpubench: {text}", file=sys.stderr)
 
 
-def _sbatch(script: str) -> str:
+def _submit_script(script: str) -> str:
     """The id that sbatch gives a job. Raises UnusableError, in its words."""
     try:
         done = subprocess.run(

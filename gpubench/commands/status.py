@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.basics.quoted import to_json
-from gpubench.basics.words import listed
+from gpubench.basics.words import format_list
 from gpubench.commands.folders import print_text, warn
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
@@ -49,8 +49,8 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
             code = UnusableError.exit_code
             continue
         states.append(read.state)
-        data = to_json(render.to_data(read)) + "\n" if as_json else ""
-        print_text(data or render.write(read, width))
+        data = to_json(render.status_to_data(read)) + "\n" if as_json else ""
+        print_text(data or render.format_status(read, width))
     return code or max((CODES[state] for state in states), default=0, key=list(CODES.values()).index)
 
 
@@ -60,7 +60,7 @@ TORCH_PACKAGES = ("torch", "torchvision", "torchcodec")
 def _find_versions() -> dict[str, Any]:
     """The versions by which a sweep would find records stale, as far as they are known here: a login node has no
     driver, and need not have torch."""
-    facts = environment.environment_facts(environment.machine(open_nvml()))
+    facts = environment.collect_environment_facts(environment.make_machine(open_nvml()))
     unknown = (
         *(["driver"] if facts["driver"] is None else []),
         *(TORCH_PACKAGES if facts["torch"] is None else []),
@@ -77,7 +77,7 @@ def _read_folder(folder: Path, versions: Mapping[str, Any]) -> FolderStatus:
         if inside := results_in(folder):
             raise UnusableError(
                 f"{folder} holds results folders, and is none: name one of them, or several: "
-                f"{listed([path.name for path in inside])}"
+                f"{format_list([path.name for path in inside])}"
             )
         raise no_results_folder(folder)
     return read_status(Results(folder), warn, versions)

@@ -10,31 +10,31 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.basics import slurm_job
-from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
-from gpubench.basics.quiet_pipe import outliving_output
-from gpubench.basics.stopping import ignore_signals, say_at_once, stop_on_signals
-from gpubench.basics.words import many
-from gpubench.node.cluster import cluster
-from gpubench.node.node import Node, this_machine
+from gpubench.basics.errors import ResumableError, UnusableError, UsageError, make_unknown_name_error
+from gpubench.basics.quiet_pipe import ignore_lost_output
+from gpubench.basics.stopping import ignore_signals, stop_on_signals, write_unbuffered_line
+from gpubench.basics.words import format_count
+from gpubench.node.cluster import make_cluster
+from gpubench.node.node import Node, make_this_node
 from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan
-from gpubench.plan.sources import Disk
-from gpubench.plan.state import Planned
+from gpubench.plan.sources import DiskSources
+from gpubench.plan.state import PlannedUnit
 from gpubench.plan.sweep_options import RETRY, Options, RunOptions
 from gpubench.render import live
 from gpubench.render.progress_bar import show_progress
-from gpubench.results.allowance import again_lines
+from gpubench.results.allowance import list_rerun_lines
 from gpubench.results.home import results_folder
-from gpubench.results.plans import whole_epochs_before
+from gpubench.results.plans import find_earlier_epochs
 from gpubench.results.store import Results
 from gpubench.run import max_batch
 from gpubench.run.announce import announce, dropped_lines, print_plan
-from gpubench.run.checks import check_given_gpus, check_hardware, other_load, vet
-from gpubench.run.closing import emit, finish, others_words
+from gpubench.run.checks import check_given_gpus, check_hardware, describe_other_load, try_user_code
+from gpubench.run.closing import others_words, print_json_row, print_result
 from gpubench.run.images import left_out_lines, store_left_out
-from gpubench.run.limits import Limits, job_time, write_continuation
+from gpubench.run.limits import Limits, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep import run_sweep
@@ -63,7 +63,7 @@ class Request:
         """What shows the sweep while it runs. `tables`: whether also what is known so far."""
         console = Console(stderr=True, highlight=False)
         mode = self.options.mode
-        return live.view(console, quiet=mode == "quiet", tables=tables and mode == "table")
+        return live.choose_view(console, quiet=mode == "quiet", tables=tables and mode == "table")
 
 
 def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
@@ -92,20 +92,20 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
 def make_request(path: Path | None, options: Options, run_options: RunOptions) -> Request:
     """The plan of a command line on this machine. Raises UsageError for what can't be planned."""
     shard = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
-    node = this_machine()
+    node = make_this_node()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(results_folder(run_options.out, experiment))
     is_quiet = run_options.mode == "quiet"
-    sources = Disk(
+    sources = DiskSources(
         experiment.bad_images, lambda root: show_progress(f"trying all images of {root}", quiet=is_quiet)
     )
-    epochs_before = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
-    whole = plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
+    epochs_before = {} if experiment.says_how_long else find_earlier_epochs(results, experiment.name)
+    whole = make_plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
     plan = whole if shard is None else shards.select_part(whole, shard)
     retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
     for name in retry:
         if name not in RETRY:
-            raise unknown("status to retry", name, RETRY)
+            raise make_unknown_name_error("status to retry", name, RETRY)
     nodes = None
     if any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs):
         if slurm_job.is_one_of_several_tasks():
@@ -113,7 +113,7 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
                 "a sweep over several nodes starts their processes by itself: start it once, by "
                 "srun --nodes=1 --ntasks=1"
             )
-        nodes = cluster(node, run_options.agents, run_options.network, may_share=run_options.allow_busy)
+        nodes = make_cluster(node, run_options.agents, run_options.network, may_share=run_options.allow_busy)
     state = SweepState(
         plan=plan,
         runner=UnitRunner.build(plan, node, results, sources, nodes),
@@ -127,15 +127,15 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
         state=state,
         epochs_before=epochs_before,
         is_by_machine=path is None and "device" not in options.fields,
-        searches=max_batch.searches(state, whole) if run_options.find_max_batch else [],
+        searches=max_batch.list_searches(state, whole) if run_options.find_max_batch else [],
     )
 
 
-def plan_as_begun(
+def make_plan_as_begun(
     experiment: Experiment,
     epochs_before: dict[str, int],
     node: Node,
-    sources: Disk,
+    sources: DiskSources,
     results: Results,
     order: str | None,
 ) -> Plan:
@@ -154,9 +154,9 @@ def show_plan(request: Request, view: live.View) -> int:
     state = request.state
     state.load(view.say)
     planned = state.pending()
-    vet(state, planned, view.say)
+    try_user_code(state, planned, view.say)
     has_work = any(item.state == "run" for item in planned)
-    print_plan(state, planned, other_load(state.runner.node) if has_work else "")
+    print_plan(state, planned, describe_other_load(state.runner.node) if has_work else "")
     if request.searches:
         print(max_batch.describe_searches(request.searches))
     check_hardware(planned, state.runner.node.machine)
@@ -171,7 +171,7 @@ def measure_plan(request: Request, view: live.View) -> int:
     check_hardware(planned, machine)
     check_given_gpus(planned, machine, is_by_machine=request.is_by_machine)
     if is_new:  # before anything is written
-        vet(state, planned, view.say)
+        try_user_code(state, planned, view.say)
     results.create()
     with contextlib.ExitStack() as signals:
         try:
@@ -180,8 +180,8 @@ def measure_plan(request: Request, view: live.View) -> int:
                 state.load(view.say)
                 planned = state.pending()
                 if not is_new:
-                    vet(state, planned, view.say)
-                for line in (*dropped_lines(state.plan), *again_lines(planned)):
+                    try_user_code(state, planned, view.say)
+                for line in (*dropped_lines(state.plan), *list_rerun_lines(planned)):
                     view.say(line)
                 has_work = any(item.state == "run" for item in planned)
                 if has_work:
@@ -198,22 +198,22 @@ def measure_plan(request: Request, view: live.View) -> int:
                 if has_work or request.searches:
                     # Heard until everything has been said: at once means at once then, too.
                     stop = signals.enter_context(stop_on_signals(list_last_steps(state, view)))
-                    limits = Limits.build(state, stop, job_time(view.say))
+                    limits = Limits.build(state, stop, find_wall_time(view.say))
                 if has_work:
-                    summary = run(request, state, planned, limits, view)
+                    summary = run_sweep_or_tries(request, state, planned, limits, view)
                 else:
                     summary = count_without_running(state, planned, limits)
                 lines: list[str] = []
                 searched = [(summary, limits)]
                 if not limits.is_resumable:
-                    searched += search(request, limits, lines.append)
+                    searched += search_largest_batches(request, limits, lines.append)
                 results.check()
         finally:
             if is_new:
                 with contextlib.suppress(OSError):  # it holds something, as nearly always
                     results.folder.rmdir()
-        with outliving_output():
-            finish(state, planned, summary, limits, view, request.options.mode)
+        with ignore_lost_output():
+            print_result(state, planned, summary, limits, view, request.options.mode)
             for line in lines:
                 view.say(line)
             for _, limits_of_tries in searched[1:]:
@@ -234,48 +234,55 @@ def find_exit_code(state: SweepState, ended: Sequence[tuple[Summary, Limits]]) -
     if is_resumable:
         return RESUMABLE
     for _, limits in ended:
-        limits.batch_job.refuse()
+        limits.batch_job.raise_if_too_long()
     return int(any(summary.failed or summary.timed_out for summary, _ in ended))
 
 
-def count_without_running(state: SweepState, planned: Sequence[Planned], limits: Limits) -> Summary:
+def count_without_running(state: SweepState, planned: Sequence[PlannedUnit], limits: Limits) -> Summary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
-    state.runner.node.clear()
+    state.runner.node.remove_leftovers()
     skipped = [item for item in planned if item.state == "skip"]
     state.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
-    state.leave()
+    state.leave_folder()
     summary = Summary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
         stale=sum(item.stale for item in planned),
     )
     for item in planned:
-        summary.add(item.ended)
+        summary.count_ending(item.ended)
     limits.certainty.refresh(state)
     return summary
 
 
-def run(
-    request: Request, state: SweepState, planned: Sequence[Planned], limits: Limits, view: live.View
+def run_sweep_or_tries(
+    request: Request, state: SweepState, planned: Sequence[PlannedUnit], limits: Limits, view: live.View
 ) -> Summary:
     """Runs the sweep, or tries of a batch size after it."""
     mode = request.options.mode
     return run_sweep(
-        state, planned, limits, view, lambda row: emit(row, mode), allow_busy=request.options.allow_busy
+        state,
+        planned,
+        limits,
+        view,
+        lambda row: print_json_row(row, mode),
+        allow_busy=request.options.allow_busy,
     )
 
 
-def search(request: Request, limits: Limits, say: Callable[[str], None]) -> Iterator[tuple[Summary, Limits]]:
+def search_largest_batches(
+    request: Request, limits: Limits, say: Callable[[str], None]
+) -> Iterator[tuple[Summary, Limits]]:
     """Looks for the largest batch of each configuration, one try after the other. `say`: is given where the edge is."""
 
     def run_tries(tries: SweepState) -> tuple[Summary, Limits]:
         limits_of_tries = Limits.build(tries, limits.stop.is_asked, limits.batch_job.wall_time)
         view = request.make_view(tables=False)
-        return run(request, tries, tries.pending(), limits_of_tries, view), limits_of_tries
+        return run_sweep_or_tries(request, tries, tries.pending(), limits_of_tries, view), limits_of_tries
 
     for configuration in request.searches:
         is_resumable = False
-        for ended in max_batch.find(request.state, configuration, run_tries, say, store_plan):
+        for ended in max_batch.find_max_batch(request.state, configuration, run_tries, say, store_plan):
             yield ended
             is_resumable = ended[1].is_resumable
         if is_resumable:
@@ -286,10 +293,10 @@ def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], Non
     """What a sweep that is ended by a second signal still does, in this order."""
 
     def say() -> None:
-        ended = many(state.ended, "trial") if state.ended else "no trial"
-        say_at_once(
+        ended = format_count(state.ended, "trial") if state.ended else "no trial"
+        write_unbuffered_line(
             f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
-            f"{write_continuation(fresh=state.fresh)}"
+            f"{format_continuation(fresh=state.fresh)}"
         )
 
     return [view.close, say, state.abandon]

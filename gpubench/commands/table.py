@@ -10,17 +10,17 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.analyze.folder import Folder
-from gpubench.analyze.questions import find_best, report_folders
+from gpubench.analyze.questions import find_best, make_folder_reports
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.quoted import to_json
 from gpubench.basics.words import clean
 from gpubench.commands.folders import exit_code_of, print_text, read_named, warn
 from gpubench.core.report import Report
-from gpubench.export.sheets import list_table_rows
+from gpubench.export.sheets import make_table_sheet
 from gpubench.render import terminal, words
-from gpubench.render.forms import write_form
-from gpubench.render.json import VERSION, convert
+from gpubench.render.forms import format_reports
+from gpubench.render.json import VERSION, value_to_data
 
 
 def table(
@@ -41,18 +41,20 @@ def table(
         raise UsageError(f"--best is a command, or data with --json; leave --{form} out")
     view = parse_view(columns, where, sort)
     folders = read_named(paths)
-    reports = report_folders(folders, view)
+    reports = make_folder_reports(folders, view)
     console = Console(highlight=False)
     if where and form is None and not any(report.rows for report in reports):
         raise UnusableError(f"no row meets {' and '.join(map(clean, where))}")
     if best:
-        print_text(_write_best(folders, reports, is_json=form == "json"))
+        print_text(_format_best(folders, reports, is_json=form == "json"))
     elif form is None:
-        terminal.show(reports, console, is_why=why)
+        terminal.print_reports(reports, console, is_why=why)
     elif form == "markdown":
-        print_text(write_form(form, reports))
+        print_text(format_reports(form, reports))
     else:  # programs read it: it is UTF-8 everywhere, whatever signs the terminal knows
-        text = list_table_rows(folders, view).write_csv() if form == "csv" else write_form(form, reports)
+        text = (
+            make_table_sheet(folders, view).format_csv() if form == "csv" else format_reports(form, reports)
+        )
         for report in reports:
             if form == "csv" and report.selection is not None:  # CSV has no place for a sentence
                 warn(f"{report.name}: {words.describe_selection(report.selection)}")
@@ -60,7 +62,7 @@ def table(
     return exit_code_of(paths, folders)
 
 
-def _write_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json: bool) -> str:
+def _format_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json: bool) -> str:
     """A command a table that recommends a configuration. Raises UnusableError where none does."""
     homes = [folder for folder in folders for _ in folder.tables]
     best = [
@@ -77,7 +79,7 @@ def _write_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json
                 warn(f"{report.name}: not sure; gpubench table says what may be faster")
         return "".join(f"{command}\n" for *_, command in commands)
     data = [
-        {"name": report.name, "fields": convert(fields), "command": shlex.split(command)}
+        {"name": report.name, "fields": value_to_data(fields), "command": shlex.split(command)}
         for report, fields, command in commands
     ]
     return to_json({"version": VERSION, "best": data}, indent=1) + "\n"

@@ -86,7 +86,7 @@ class RowGroup:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Warned:
+class ReportWarning:
     """A kind of warning in the rows of a report."""
 
     code: str
@@ -122,7 +122,7 @@ class Report:
     groups: tuple[RowGroup, ...]
     findings: tuple[Finding, ...]
     """The question that the plan asks comes first."""
-    warnings: tuple[Warned, ...]
+    warnings: tuple[ReportWarning, ...]
     labels: Mapping[int, Mapping[str, Any]]
     """Row of the summary -> its varied fields, by which words name it."""
     figures: Mapping[int, Mapping[str, Any]]

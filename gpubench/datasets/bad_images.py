@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gpubench.basics import litter
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.quoted import escaped
+from gpubench.basics.quoted import escape_unprintable
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
@@ -48,9 +48,11 @@ def find_bad_images(root: Path, progress: Progress | None = None) -> tuple[BadIm
     Raises as `folder.everything` does; UnusableError where the outcome can't be kept, or a worker is killed.
     """
     odd: dict[str, str] = {}
-    key_lines = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
+    key_lines = [
+        " ".join([str(VERSION), *map(_find_package_version, ("torchcodec", "torchvision", "pillow"))])
+    ]
     for path in folder.list_files(root):
-        status = _stat(f"{root}/{path}")
+        status = _check_stat(f"{root}/{path}")
         if isinstance(status, str):
             odd[path] = status
         else:
@@ -79,7 +81,7 @@ def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[
     return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
 
 
-def _stat(path: str) -> os.stat_result | str:
+def _check_stat(path: str) -> os.stat_result | str:
     """What is known of a file that can be opened, or why it can't be. Nothing is opened: a pipe would wait for ever."""
     try:
         status = os.stat(path)  # noqa: PTH116
@@ -94,7 +96,7 @@ def _stat(path: str) -> os.stat_result | str:
 
 
 @functools.cache
-def _version(package: str) -> str:
+def _find_package_version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -141,13 +143,15 @@ def describe_bad_images(bad: Sequence[BadImage], used: int, folder: Path, names:
     verb = "is" if len(bad) == 1 else "are"
     counted = f"{len(bad):,} of {len(bad) + used:,} images in {folder} can't be used and {verb} left out"
     text_lines = [f"{counted} (--bad-images skip):"]
-    text_lines += [f"  {escaped(image.path)}: {escaped(image.reason)}" for image in bad[:NAMED]]
+    text_lines += [
+        f"  {escape_unprintable(image.path)}: {escape_unprintable(image.reason)}" for image in bad[:NAMED]
+    ]
     where = f"; {names} names them all" if names else ""
     if len(bad) > NAMED:
         text_lines.append(f"  and {len(bad) - NAMED:,} more{where}")
     return text_lines
 
 
-def write_list(bad: Sequence[BadImage]) -> str:
+def format_bad_images_file(bad: Sequence[BadImage]) -> str:
     """All of them as a text file: a path and the reason in a line, a tab between them."""
-    return "".join(f"{escaped(image.path)}\t{escaped(image.reason)}\n" for image in bad)
+    return "".join(f"{escape_unprintable(image.path)}\t{escape_unprintable(image.reason)}\n" for image in bad)

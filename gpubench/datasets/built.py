@@ -17,7 +17,7 @@ from gpubench.datasets.marker import Marker
 from gpubench.datasets.pool import LOOK_S, Progress
 
 
-def build(
+def ensure_built(
     place: Path,
     wanted: Marker,
     *,
@@ -59,7 +59,7 @@ def build(
 
 def is_built(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
     """Whether `place` is as wanted. Raises as `build` does where something else, or only a part, is there."""
-    present = marker.read(place)
+    present = marker.read_marker(place)
     if present is not None and present.fingerprint == wanted.fingerprint:
         if complete(place):
             return True
@@ -87,7 +87,7 @@ def _clear(place: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def amount(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Bytes in words: 1.1 GB."""
     return f"{size / 1e9:.1f} GB" if size >= 95_000_000 else f"{max(size / 1e6, 0.1):.1f} MB"
 
@@ -97,7 +97,7 @@ def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
         partial.rename(place)
     except OSError:
         # Another node may have been first.
-        present = marker.read(place)
+        present = marker.read_marker(place)
         if present is None or present.fingerprint != wanted.fingerprint:
             raise
 

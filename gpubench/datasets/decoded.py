@@ -45,8 +45,8 @@ def decode(
     `without`: paths, relative to `src`, of images that are left out. At once where it is done already. Raises as
     `resize` does.
     """
-    facts = folder.scan(src, without)
-    dst = COPY.root(facts, size) if dst is None else dst.absolute()
+    facts = folder.find_folder_facts(src, without)
+    dst = COPY.find_root(facts, size) if dst is None else dst.absolute()
 
     def fill(partial: Path) -> None:
         tasks: list[tuple[str, str, int]] = []
@@ -63,8 +63,8 @@ def decode(
 
         refuse_broken([path for path, _, _ in tasks], reasons)
 
-    wanted = COPY.marker(facts, size)
-    built.build(
+    wanted = COPY.make_marker(facts, size)
+    built.ensure_built(
         dst,
         wanted,
         complete=is_complete,
@@ -79,7 +79,7 @@ def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDA
 
     Raises UnusableError where `path` is not a folder that `decode` made.
     """
-    data = marker.read(path)
+    data = marker.read_marker(path)
     if data is None or data.recipe != COPY.recipe or data.size is None or not is_complete(path):
         raise UnusableError(
             f"{path} holds no decoded images, or not all of them: remove it, and it is made again"
@@ -94,7 +94,7 @@ def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDA
 
 def is_complete(path: Path) -> bool:
     """Whether all four arrays are there in full length."""
-    data = marker.read(path)
+    data = marker.read_marker(path)
     if data is None or data.size is None:
         return False
     counts = {"train": data.train_images, "val": data.val_images}

@@ -33,14 +33,14 @@ Layout = dict[str, tuple[str, Images]]
 """`train` and `val` -> the folder that holds the classes, and the images of that split."""
 
 
-def layout(root: str | os.PathLike[str], without: Collection[str] = ()) -> Layout:
+def list_images_by_split(root: str | os.PathLike[str], without: Collection[str] = ()) -> Layout:
     """All images of a folder, as if those of `without` (paths relative to it) were not there.
 
     Raises UsageError where it does not exist or has none, where none is left of a class, and for an image that is no
     file or a link that goes round in circles; UnusableError where the folder, or one below it, can't be read.
     """
     top = Path(root).absolute()
-    return _layout(top, frozenset(f"{top}/{path}" for path in without))
+    return _list_images_by_split(top, frozenset(f"{top}/{path}" for path in without))
 
 
 def list_files(root: str | os.PathLike[str]) -> list[str]:
@@ -50,23 +50,23 @@ def list_files(root: str | os.PathLike[str]) -> list[str]:
     """
     top = Path(root).absolute()
     cut = len(str(top)) + 1
-    return [path[cut:] for path in _paths(_layout(top, None))]
+    return [path[cut:] for path in _paths(_list_images_by_split(top, None))]
 
 
-def _layout(top: Path, left_out: AbstractSet[str] | None) -> Layout:
+def _list_images_by_split(top: Path, left_out: AbstractSet[str] | None) -> Layout:
     """`left_out`: absolute paths; None: nothing is, not even what is no file."""
     try:
         if not top.is_dir():
             problem = "is a file, not a folder" if top.exists() else "does not exist"
             raise UsageError(f"the image folder {top} {problem}")
-        train = _images(top / "train", left_out)
+        train = _list_images_by_class(top / "train", left_out)
         if not any(train.values()):
-            splits = _held_out(str(top), _images(top, left_out))
+            splits = _split_held_out(str(top), _list_images_by_class(top, left_out))
         else:
-            partners = ((str(top / name), _images(top / name, left_out)) for name in VALIDATION)
+            partners = ((str(top / name), _list_images_by_class(top / name, left_out)) for name in VALIDATION)
             partner = next((p for p in partners if any(p[1].values())), None)
             within = str(top / "train")
-            splits = {"train": (within, train), "val": partner} if partner else _held_out(within, train)
+            splits = {"train": (within, train), "val": partner} if partner else _split_held_out(within, train)
     except OSError as error:
         raise UnusableError(
             f"can't read the image folder {top}: {error.strerror} ({error.filename})"
@@ -85,8 +85,8 @@ def list_images(
 
     With `limit` only that many, spread evenly over the classes. `without` and errors: as in `layout`.
     """
-    found_layout = layout(root, without)
-    index = {name: k for k, name in enumerate(_names(found_layout))}
+    found_layout = list_images_by_split(root, without)
+    index = {name: k for k, name in enumerate(_list_class_names(found_layout))}
     folder, images = found_layout[split]
     labelled_paths = [
         (f"{folder}/{name}/{path}", index[name]) for name, paths in sorted(images.items()) for path in paths
@@ -96,9 +96,9 @@ def list_images(
     return [labelled_paths[k] for k in spread_over_classes([label for _, label in labelled_paths], limit)]
 
 
-def classes(root: str | os.PathLike[str]) -> list[str]:
+def list_classes(root: str | os.PathLike[str]) -> list[str]:
     """Names of the classes, in the order of their indices. Raises UsageError for a folder without images."""
-    return _names(layout(root))
+    return _list_class_names(list_images_by_split(root))
 
 
 def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
@@ -111,7 +111,7 @@ def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
     return sorted(position for _, _, position in sorted(rounds)[:limit])
 
 
-def scan(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFacts:
+def find_folder_facts(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFacts:
     """Facts of the folder at `root`. `without` and errors: as in `layout`.
 
     The fingerprint of a folder that gpubench made, and that is still complete, is that of its recipe. Any
@@ -119,11 +119,11 @@ def scan(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFac
     so has a copy from which those of `without` were deleted.
     """
     top = Path(root).absolute()
-    splits = layout(top, without)
-    counts = _counts(splits)
-    folder_marker = marker.read(top)
-    if folder_marker is not None and _is_whole(folder_marker, counts):
-        return replace(facts_of_marker(folder_marker, str(root), top), skipped_images=len(without))
+    splits = list_images_by_split(top, without)
+    counts = _count_images(splits)
+    folder_marker = marker.read_marker(top)
+    if folder_marker is not None and _has_marked_counts(folder_marker, counts):
+        return replace(make_facts_from_marker(folder_marker, str(root), top), skipped_images=len(without))
     all_there = (
         folder_marker is not None
         and sum(counts.values()) + len(without) == folder_marker.train_images + folder_marker.val_images
@@ -135,13 +135,13 @@ def scan(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFac
         fingerprint=_content_hash(top, splits),
         train_images=counts["train"],
         val_images=counts["val"],
-        num_classes=len(_names(splits)),
+        num_classes=len(_list_class_names(splits)),
         size=folder_marker.size if folder_marker is not None and without and all_there else None,
         skipped_images=len(without),
     )
 
 
-def facts_of_marker(folder_marker: marker.Marker, name: str, root: Path) -> DataFacts:
+def make_facts_from_marker(folder_marker: marker.Marker, name: str, root: Path) -> DataFacts:
     """Facts of a folder that gpubench has made, or will make, at `root`."""
     return DataFacts(
         name=name,
@@ -155,7 +155,7 @@ def facts_of_marker(folder_marker: marker.Marker, name: str, root: Path) -> Data
     )
 
 
-def _held_out(folder: str, images: Images) -> Layout:
+def _split_held_out(folder: str, images: Images) -> Layout:
     last = HOLD_OUT - 1
     return {
         "train": (
@@ -168,23 +168,25 @@ def _held_out(folder: str, images: Images) -> Layout:
 
 def is_complete(root: Path) -> bool:
     """Whether a folder that gpubench made still has as many images as its marker says."""
-    folder_marker = marker.read(root)
-    return folder_marker is not None and _is_whole(folder_marker, _counts(layout(root)))
+    folder_marker = marker.read_marker(root)
+    return folder_marker is not None and _has_marked_counts(
+        folder_marker, _count_images(list_images_by_split(root))
+    )
 
 
-def _is_whole(folder_marker: marker.Marker, counts: dict[str, int]) -> bool:
+def _has_marked_counts(folder_marker: marker.Marker, counts: dict[str, int]) -> bool:
     return counts == {"train": folder_marker.train_images, "val": folder_marker.val_images}
 
 
-def _counts(splits: Layout) -> dict[str, int]:
+def _count_images(splits: Layout) -> dict[str, int]:
     return {split: sum(map(len, images.values())) for split, (_, images) in splits.items()}
 
 
-def _names(splits: Layout) -> list[str]:
+def _list_class_names(splits: Layout) -> list[str]:
     return sorted({name for _, images in splits.values() for name, paths in images.items() if paths})
 
 
-def _images(folder: Path, left_out: AbstractSet[str] | None) -> Images:
+def _list_images_by_class(folder: Path, left_out: AbstractSet[str] | None) -> Images:
     if not folder.is_dir():
         return {}
     with os.scandir(folder) as entries:
@@ -211,19 +213,19 @@ def _walk(
         for entry in entries:
             if entry.name.startswith("."):
                 continue  # an editor's or a file manager's own
-            if _leads_to(stat.S_ISDIR, entry):
+            if _is_entry_kind(stat.S_ISDIR, entry):
                 yield from _walk(entry.path, f"{prefix}{entry.name}/", way, left_out)
             elif entry.name.lower().endswith(SUFFIXES):
                 if left_out is not None and entry.path in left_out:
                     continue
-                if left_out is not None and not _leads_to(stat.S_ISREG, entry):
+                if left_out is not None and not _is_entry_kind(stat.S_ISREG, entry):
                     raise UsageError(
                         f"the image {entry.path} is no file: remove it, or leave it out with --bad-images skip"
                     )
                 yield prefix + entry.name
 
 
-def _leads_to(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> bool:
+def _is_entry_kind(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> bool:
     """Whether an entry, or what it is a link to, is of a kind; no link that leads to itself or nowhere is."""
     try:
         return is_kind(entry.stat().st_mode)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.datasets import built, decoded, folder, make, marker, resize
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
@@ -35,23 +35,25 @@ def find_facts(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
     `without`: paths, relative to a folder of the user's, of images that are left out.
     Raises UsageError for an unknown name, and for a folder that does not exist or has no images.
     """
-    if (recipe := _procedural(data)) is not None:
-        return folder.facts_of_marker(recipe, data, make.default_root(recipe))
+    if (recipe := _parse_procedural(data)) is not None:
+        return folder.make_facts_from_marker(recipe, data, make.find_default_root(recipe))
     if data in catalog.NAMED_DATA:
-        return _named(data)
+        return _find_named_facts(data)
     if "/" not in data and not Path(data).exists():
-        raise unknown("data", data, (catalog.PROCEDURAL, *catalog.NAMED_DATA, "or a path with a slash"))
-    return folder.scan(Path(data).expanduser(), without)
+        raise make_unknown_name_error(
+            "data", data, (catalog.PROCEDURAL, *catalog.NAMED_DATA, "or a path with a slash")
+        )
+    return folder.find_folder_facts(Path(data).expanduser(), without)
 
 
-def own_folder(data: str) -> Path | None:
+def find_user_folder(data: str) -> Path | None:
     """The absolute path of the user's image folder that `data` names; None where it names something else."""
-    if _procedural(data) is not None or data in catalog.NAMED_DATA:
+    if _parse_procedural(data) is not None or data in catalog.NAMED_DATA:
         return None
     return Path(data).expanduser().absolute()
 
 
-def make_ready(
+def ensure_files(
     data: str,
     files: Files,
     size: int,
@@ -70,9 +72,9 @@ def make_ready(
         return data_home() / "torchvision"
     if files in ("none", "memory"):
         return data_home()
-    if (recipe := _procedural(data)) is not None:
-        source = make.default_root(recipe)
-        make.make_recipe(recipe, source, progress=progress)
+    if (recipe := _parse_procedural(data)) is not None:
+        source = make.find_default_root(recipe)
+        make.make_images_from_recipe(recipe, source, progress=progress)
     else:
         source = Path(str(find_facts(data, without).root))
     if files == "full" or (files == "resized" and _is_resized(source, size)):
@@ -92,7 +94,7 @@ class MakingStep:
     estimate_bytes: int
 
     def __str__(self) -> str:
-        return f"{self.what} (about {built.amount(self.estimate_bytes)})"
+        return f"{self.what} (about {built.format_bytes(self.estimate_bytes)})"
 
 
 def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
@@ -105,8 +107,8 @@ def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOT
     facts = find_facts(data, without)
     count = f"{facts.train_images:,} + {facts.val_images:,} images"
     steps = []
-    if (recipe := _procedural(data)) is not None:
-        place = make.default_root(recipe)
+    if (recipe := _parse_procedural(data)) is not None:
+        place = make.find_default_root(recipe)
         if not built.is_built(place, recipe, folder.is_complete):
             need = make.estimate_bytes(recipe)
             steps.append(MakingStep(what=f"{count} to make", place=place, estimate_bytes=need))
@@ -115,14 +117,14 @@ def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOT
         copy = resize
     if copy is not None:
         place, is_complete = copy.COPY.root(facts, size), getattr(copy, "is_complete", folder.is_complete)
-        if not built.is_built(place, copy.COPY.marker(facts, size), is_complete):
+        if not built.is_built(place, copy.COPY.make_marker(facts, size), is_complete):
             verb = "decode" if copy is decoded else "resize"
             what, need = f"{count} to {verb} to {size}×{size}", copy.estimate_bytes(facts, size)
             steps.append(MakingStep(what=what, place=place, estimate_bytes=need))
     return steps
 
 
-def _procedural(data: str) -> Marker | None:
+def _parse_procedural(data: str) -> Marker | None:
     """The recipe that `data` names, or None where it names something else."""
     if data.partition(":")[0] != catalog.PROCEDURAL:
         return None
@@ -132,15 +134,15 @@ def _procedural(data: str) -> Marker | None:
             f"unknown data {data!r}: write procedural, procedural:IMAGES or procedural:IMAGESxSIDE"
         )
     if match[1] is None:
-        return make.procedural_marker()
+        return make.make_procedural_marker()
     images, size = int(match[1]), make.SIZE
     if match[2] is not None:
         side = int(match[2])
         size = (side, round(side * make.SIZE[1] / make.SIZE[0]))
-    return make.procedural_marker(images, make.val_of(images), size=size)
+    return make.make_procedural_marker(images, make.choose_val_count(images), size=size)
 
 
-def _named(name: str) -> DataFacts:
+def _find_named_facts(name: str) -> DataFacts:
     known = catalog.NAMED_DATA[name]
     return DataFacts(
         name=name,
@@ -156,5 +158,5 @@ def _named(name: str) -> DataFacts:
 
 def _is_resized(source: Path, size: int) -> bool:
     """Whether the folder is itself such a copy."""
-    copy_marker = marker.read(source)
+    copy_marker = marker.read_marker(source)
     return copy_marker is not None and copy_marker.recipe == resize.COPY.recipe and copy_marker.size == size

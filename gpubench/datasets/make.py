@@ -21,7 +21,7 @@ MIN_SIDE = 16
 _BYTES_PER_PIXEL = 0.53
 
 
-def procedural_marker(
+def make_procedural_marker(
     images: int = IMAGES,
     val_images: int = VAL_IMAGES,
     classes: int = CLASSES,
@@ -59,12 +59,12 @@ def procedural_marker(
     )
 
 
-def val_of(images: int) -> int:
+def choose_val_count(images: int) -> int:
     """How many validation images go with so many for training, unless somebody says otherwise: a tenth, 64 at least."""
     return max(64, images // 10)
 
 
-def default_root(marker: Marker) -> Path:
+def find_default_root(marker: Marker) -> Path:
     """Where a procedural data set lies unless the user names a folder."""
     parameters = marker.parameters
     width, height = parameters["size"]
@@ -79,7 +79,7 @@ def estimate_bytes(marker: Marker) -> int:
     return round((marker.train_images + marker.val_images) * float(width * height) * _BYTES_PER_PIXEL)
 
 
-def make(
+def make_procedural_images(
     root: Path | None = None,
     *,
     images: int = IMAGES,
@@ -95,14 +95,16 @@ def make(
     `size` is (width, height) in pixels of the common image. `progress` is called with (images done, images in
     all). Raises UsageError where something else lies at `root`, UnusableError where it can't be written.
     """
-    return make_recipe(procedural_marker(images, val_images, classes, seed, size), root, progress, processes)
+    return make_images_from_recipe(
+        make_procedural_marker(images, val_images, classes, seed, size), root, progress, processes
+    )
 
 
-def make_recipe(
+def make_images_from_recipe(
     recipe: Marker, root: Path | None = None, progress: Progress | None = None, processes: int | None = None
 ) -> DataFacts:
     """Makes the images of a recipe that is known already."""
-    root = default_root(recipe) if root is None else root.absolute()
+    root = find_default_root(recipe) if root is None else root.absolute()
     classes = recipe.num_classes
 
     def fill(partial: Path) -> None:
@@ -124,11 +126,11 @@ def make_recipe(
             "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
         )
 
-    built.build(
+    built.ensure_built(
         root,
         recipe,
         complete=folder.is_complete,
         fill=fill,
         progress=progress,
     )
-    return folder.scan(root)
+    return folder.find_folder_facts(root)

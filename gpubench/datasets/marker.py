@@ -44,7 +44,7 @@ class Marker:
         (folder / NAME).write_text(json.dumps(values, indent=2) + "\n")
 
 
-def read(folder: Path) -> Marker | None:
+def read_marker(folder: Path) -> Marker | None:
     """The marker in `folder`; None where there is none that this version of gpubench understands."""
     try:
         values = json.loads((folder / NAME).read_text())
@@ -63,7 +63,7 @@ class SquareCopy:
     """What becomes of the images: they are `resized` or `decoded`."""
     version: int
 
-    def marker(self, source: DataFacts, size: int) -> Marker:
+    def make_marker(self, source: DataFacts, size: int) -> Marker:
         """What the finished copy will say of itself. Raises UsageError for a size that can't be."""
         if size < 1:
             raise UsageError(f"images can't be {self.recipe} to {size} pixels: ask for 1 or more")
@@ -77,6 +77,6 @@ class SquareCopy:
             size=size,
         )
 
-    def root(self, source: DataFacts, size: int) -> Path:
+    def find_root(self, source: DataFacts, size: int) -> Path:
         """Where the copy lies unless somebody names a folder."""
         return data_home() / f"{self.recipe}-{source.fingerprint}-{size}"

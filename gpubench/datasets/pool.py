@@ -172,12 +172,12 @@ def serve(descriptor: int, parent_id: int) -> None:
                 parent.send(UnusableError(f"{module} can't be imported: {error}"))
                 return
             while True:
-                parent.send(_outcome(work, parent.recv()))
+                parent.send(_run_tasks(work, parent.recv()))
         except (EOFError, ConnectionError):
             return
 
 
-def _outcome(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any] | Exception:
+def _run_tasks(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any] | Exception:
     try:
         return [work(task) for task in tasks]
     except Exception as error:  # noqa: BLE001 (raised again in the parent)

@@ -33,14 +33,14 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int16]
 
 
-def label_of(index: int, num_classes: int) -> int:
+def choose_label(index: int, num_classes: int) -> int:
     """The class of image `index`: they take turns, so that every class has as many images, to one."""
     return index % num_classes
 
 
 def class_name(label: int, num_classes: int) -> str:
     """Folder name of a class; names sort in the order of their labels."""
-    shape, texture, _ = _traits(label)
+    shape, texture, _ = _choose_traits(label)
     return f"{label:0{len(str(num_classes - 1))}d}-{SHAPES[shape]}-{TEXTURES[texture]}"
 
 
@@ -52,16 +52,16 @@ def draw(
     Most images are `width`×`height`, some upright, some of another aspect, as in a collection of photographs.
     """
     rng = np.random.default_rng([seed, SPLITS.index(split), index])
-    shape, texture, fineness = _traits(label_of(index, num_classes))
+    shape, texture, fineness = _choose_traits(choose_label(index, num_classes))
     size = _size(rng, width, height)
     frame = _background(rng, size)
-    hue = (label_of(index, num_classes) * 0.618 + rng.normal(0, 0.08)) % 1.0
+    hue = (choose_label(index, num_classes) * 0.618 + rng.normal(0, 0.08)) % 1.0
     members = int(rng.integers(2, 5))
     strangers = int(rng.integers(2, 6))
     # Strangers lie behind most of the time; the last of them may cover a member.
     for kind in "s" * (strangers - 1) + "m" * (members - 1) + "sm":
         side = int(max(size) * rng.uniform(0.14, 0.42))
-        at = (_place(rng, side, size[0]), _place(rng, side, size[1]))
+        at = (_sample_offset(rng, side, size[0]), _sample_offset(rng, side, size[1]))
         if kind == "m":
             wave = _wavelength(rng, max(size), fineness)
             cover = _textured(rng, side, texture, wave, hue if rng.random() < 0.85 else rng.random())
@@ -74,7 +74,7 @@ def draw(
     return _light_scene(rng, frame)
 
 
-def _place(rng: np.random.Generator, side: int, length: int) -> int:
+def _sample_offset(rng: np.random.Generator, side: int, length: int) -> int:
     """Where a square of `side` begins on an axis of `length`; it may stick out at both ends."""
     first = -side // 4
     return int(rng.integers(first, max(first + 1, length - side // 2)))
@@ -95,12 +95,12 @@ def encode_jpeg(image: Image.Image) -> bytes:
 def write(task: tuple[str, int], *, root: str, seed: int, classes: int, size: tuple[int, int]) -> None:
     """Draws one image of (split, index) and writes it into its class's folder below `root`."""
     split, index = task
-    name = class_name(label_of(index, classes), classes)
+    name = class_name(choose_label(index, classes), classes)
     image = draw(seed, split, index, classes, *size)
     Path(root, split, name, f"{index:07d}.jpg").write_bytes(encode_jpeg(image))
 
 
-def _traits(label: int) -> tuple[int, int, int]:
+def _choose_traits(label: int) -> tuple[int, int, int]:
     """Shape, texture and fineness of a class; neighbouring classes differ in more than one of them."""
     return label % 4, (label // 4 + label) % 4, (label // 16) % 3
 

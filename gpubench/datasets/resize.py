@@ -37,16 +37,16 @@ def resize(
     UsageError for a folder without images, where something else lies at `dst`, and for broken images (counted, the
     first named); UnusableError where it can't be written.
     """
-    facts = folder.scan(src, without)
-    dst = COPY.root(facts, size) if dst is None else dst.absolute()
+    facts = folder.find_folder_facts(src, without)
+    dst = COPY.find_root(facts, size) if dst is None else dst.absolute()
     if Path(os.path.realpath(dst)).is_relative_to(os.path.realpath(src)):
         raise UsageError(f"the copy {dst} would lie in its own source: name a folder outside of {src}")
-    wanted = COPY.marker(facts, size)
+    wanted = COPY.make_marker(facts, size)
 
     def fill(partial: Path) -> None:
         pairs = [
-            (f"{source_folder}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
-            for split, (source_folder, images) in folder.layout(src, without).items()
+            (f"{source_folder}/{name}/{path}", f"{partial}/{split}/{name}/{_make_jpeg_path(path)}")
+            for split, (source_folder, images) in folder.list_images_by_split(src, without).items()
             for name, paths in images.items()
             for path in paths
         ]
@@ -60,17 +60,17 @@ def resize(
 
         refuse_broken([source for source, _ in pairs], reasons)
 
-    built.build(
+    built.ensure_built(
         dst,
         wanted,
         complete=folder.is_complete,
         fill=fill,
         progress=progress,
     )
-    return folder.scan(dst)
+    return folder.find_folder_facts(dst)
 
 
-def _as_jpeg(path: str) -> str:
+def _make_jpeg_path(path: str) -> str:
     # Longer, not replaced: a.png and a.jpg stay two images.
     return path if path.lower().endswith((".jpg", ".jpeg")) else path + ".jpg"
 

@@ -45,7 +45,7 @@ def save_square(task: tuple[str, str], *, size: int) -> str | None:
     try:
         image = open_square(source, size)
     except BROKEN as error:
-        return reason_of(error)
+        return format_decode_error(error)
     image.save(destination, "JPEG", quality=QUALITY, subsampling="4:2:0")
     return None
 
@@ -56,7 +56,7 @@ def store_square(task: tuple[str, str, int], *, size: int) -> str | None:
     try:
         image = open_square(source, size)
     except BROKEN as error:
-        return reason_of(error)
+        return format_decode_error(error)
     planes = np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)).tobytes()
     descriptor = os.open(file, os.O_WRONLY)
     try:
@@ -81,7 +81,7 @@ def refuse_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None
         )
 
 
-def reason_of(error: BaseException) -> str:
+def format_decode_error(error: BaseException) -> str:
     """Why Pillow refuses a file, in one line."""
     if isinstance(error, UnidentifiedImageError):
         return "not an image"

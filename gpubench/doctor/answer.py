@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpubench.basics.encodable import encodable
-from gpubench.basics.folding import folded
+from gpubench.basics.encodable import replace_unencodable_signs
+from gpubench.basics.folding import wrap_sentence
 from gpubench.basics.words import clean
 from gpubench.doctor.context import CheckResult
 
@@ -21,7 +21,7 @@ VERDICT, NAME = 7, 20
 INDENT = " " * (2 + VERDICT + NAME)
 
 
-def show(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]:
+def print_findings(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]:
     """Prints each finding as it comes, under the heading of its group, and a summary. Returns them all.
 
     On a terminal sentences wrap at words under their own column; elsewhere each stands on one line, for grep.
@@ -32,19 +32,21 @@ def show(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]
             _print_line(console, finding.group, "bold")
         results.append(finding)
         width = console.width - len(INDENT) if console.is_terminal else None
-        first, *more = folded(clean(finding.found), width, hang="")
+        first, *more = wrap_sentence(clean(finding.found), width, hang="")
         head = f"  {finding.verdict.ljust(VERDICT)}{finding.name.ljust(NAME)}"
         _print_line(console, head + first, STYLES[finding.verdict])
         for line in more:
             _print_line(console, INDENT + line)
-        for line in folded(clean(f"remedy: {finding.remedy}"), width, hang="") if finding.remedy else ():
+        for line in (
+            wrap_sentence(clean(f"remedy: {finding.remedy}"), width, hang="") if finding.remedy else ()
+        ):
             _print_line(console, INDENT + line, "cyan")
-    _print_line(console, summary(results), "bold")
+    _print_line(console, format_summary(results), "bold")
     return results
 
 
 def _print_line(console: Console, words: str, style: str = "") -> None:
-    line = encodable(words, console.encoding)
+    line = replace_unencodable_signs(words, console.encoding)
     if console.is_terminal:
         console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
     else:
@@ -52,7 +54,7 @@ def _print_line(console: Console, words: str, style: str = "") -> None:
         console.file.flush()
 
 
-def summary(findings: Sequence[CheckResult]) -> str:
+def format_summary(findings: Sequence[CheckResult]) -> str:
     """One line: how many of each, and whether a sweep can run."""
     count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in STYLES}
     doubts = f"{count['doubt']} doubt{'' if count['doubt'] == 1 else 's'}"
@@ -61,7 +63,7 @@ def summary(findings: Sequence[CheckResult]) -> str:
     return f"{count['ok']} ok, {doubts}, {count['no']} no: {can}"
 
 
-def as_json(findings: Sequence[CheckResult]) -> str:
+def format_json(findings: Sequence[CheckResult]) -> str:
     """The findings as one JSON object."""
     answer = {
         "can_sweep": not any(finding.forbids for finding in findings),

@@ -6,20 +6,25 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gpubench.doctor import gpus, host, torch_works
-from gpubench.doctor.context import CheckContext, CheckResult, no
+from gpubench.doctor.context import CheckContext, CheckResult, make_failure
 
 Check = Callable[[CheckContext], Iterable[CheckResult]]
 
 CHECKS: Mapping[str, Sequence[Check]] = {
-    "software": (host.versions,),
-    "CPU and memory": (host.cpus,),
-    "SLURM": (host.slurm,),
-    "limits": (host.limits,),
-    "folders": (host.folders,),
-    "GPUs": (gpus.driver, gpus.listed, gpus.compute_modes),
-    "others on the GPUs": (gpus.others,),
-    "readings of the GPUs": (gpus.readings,),
-    "torch at work": (torch_works.imports, torch_works.cuda, torch_works.process_memory, torch_works.ranks),
+    "software": (host.check_versions,),
+    "CPU and memory": (host.check_cpus,),
+    "SLURM": (host.check_slurm_job,),
+    "limits": (host.check_limits,),
+    "folders": (host.check_folders,),
+    "GPUs": (gpus.check_driver, gpus.check_listed_gpus, gpus.check_compute_modes),
+    "others on the GPUs": (gpus.check_others_on_gpus,),
+    "readings of the GPUs": (gpus.check_readings,),
+    "torch at work": (
+        torch_works.check_imports,
+        torch_works.check_cuda,
+        torch_works.check_process_memory,
+        torch_works.check_ranks,
+    ),
 }
 """Heading -> what is looked at under it."""
 
@@ -32,5 +37,5 @@ def examine(context: CheckContext, checks: Mapping[str, Sequence[Check]] = CHECK
                 yield dataclasses.replace(result, group=group)
         except Exception as error:  # noqa: BLE001 - a machine may be broken in ways that no check foresaw
             name, problem = check.__name__.replace("_", " "), f"{type(error).__name__}: {error}"
-            result = no(name, problem, "gpubench did not foresee this: please report it")
+            result = make_failure(name, problem, "gpubench did not foresee this: please report it")
             yield dataclasses.replace(result, group="checks that broke")

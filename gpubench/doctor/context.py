@@ -31,17 +31,17 @@ class CheckResult:
     """Whether no plain `gpubench sweep` could measure anything here and now, on whichever of the GPUs."""
 
 
-def ok(name: str, found: str) -> CheckResult:
+def make_ok(name: str, found: str) -> CheckResult:
     """It is as it should be."""
     return CheckResult(name=name, verdict="ok", found=found)
 
 
-def doubt(name: str, found: str, remedy: str) -> CheckResult:
+def make_doubt(name: str, found: str, remedy: str) -> CheckResult:
     """It works, with something to know."""
     return CheckResult(name=name, verdict="doubt", found=found, remedy=remedy)
 
 
-def no(name: str, found: str, remedy: str = "", *, forbids: bool = False) -> CheckResult:
+def make_failure(name: str, found: str, remedy: str = "", *, forbids: bool = False) -> CheckResult:
     """It does not work, and a figure or a feature is lost."""
     return CheckResult(name=name, verdict="no", found=found, remedy=remedy, forbids=forbids)
 
@@ -77,9 +77,9 @@ class CheckContext:
     ask_torch: Callable[[], TorchReport]
     """Starts the child at the first call, which takes seconds; later calls give the same answer."""
 
-    def torch_gpus(self) -> tuple[Gpu, ...]:
+    def list_torch_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that torch is tried on."""
-        return usable_together(self.machine.gpus)
+        return select_usable_together(self.machine.gpus)
 
     def name_gpus(self, uuids: Sequence[str]) -> str:
         """`all GPUs`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""
@@ -90,6 +90,6 @@ class CheckContext:
         return f"GPU{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
-def usable_together(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def select_usable_together(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
     return tuple(gpu for gpu in gpus if not gpu.parent) or tuple(gpus[:1])

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.doctor import remedies
-from gpubench.doctor.context import CheckContext, CheckResult, FindingVerdict, doubt, no, ok
+from gpubench.doctor.context import (
+    CheckContext,
+    CheckResult,
+    FindingVerdict,
+    make_doubt,
+    make_failure,
+    make_ok,
+)
 from gpubench.node.watch.idle import look_at_gpus
 from gpubench.node.watch.metrics import BUFFERS
 from gpubench.node.watch.nvml import NoNvml
@@ -19,21 +26,21 @@ ON_CPU = "a sweep runs on the CPU"
 _BUFFERS = {"power_w": "power", "gpu_util_pct": "GPU time", "gpu_mem_util_pct": "GPU memory"}
 
 
-def driver(context: CheckContext) -> Iterable[CheckResult]:
+def check_driver(context: CheckContext) -> Iterable[CheckResult]:
     """The driver's version, or why there is none."""
     if isinstance(context.nvml, NoNvml):
         reason = context.nvml.reason
-        remedy = remedies.remedy(reason, remedies.NVML, "nvidia-smi should say more")
-        yield doubt("driver", f"{reason}: {ON_CPU}", remedy)
+        remedy = remedies.choose_remedy(reason, remedies.NVML, "nvidia-smi should say more")
+        yield make_doubt("driver", f"{reason}: {ON_CPU}", remedy)
     else:
-        yield ok("driver", f"{context.nvml.driver}")
+        yield make_ok("driver", f"{context.nvml.driver}")
 
 
-def listed(context: CheckContext) -> Iterable[CheckResult]:
+def check_listed_gpus(context: CheckContext) -> Iterable[CheckResult]:
     """GPUs that may be used, those that are hidden, and those that don't answer."""
     for index, why in context.nvml.unreadable.items():
-        remedy = remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more")
-        yield no(f"NVML's GPU {index}", f"left out: {why}", remedy)
+        remedy = remedies.choose_remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more")
+        yield make_failure(f"NVML's GPU {index}", f"left out: {why}", remedy)
     if isinstance(context.nvml, NoNvml):
         return
     whole = [device for device in context.nvml.devices if device.parent is None]
@@ -41,21 +48,21 @@ def listed(context: CheckContext) -> Iterable[CheckResult]:
     under = "" if spec is None else f" under CUDA_VISIBLE_DEVICES={spec!r}"
     if not gpus:
         remedy = "unset CUDA_VISIBLE_DEVICES, or let it name GPUs that nvidia-smi -L lists" if whole else ""
-        yield doubt("visible", f"none of {len(whole)}{under}: {ON_CPU}", remedy)
+        yield make_doubt("visible", f"none of {len(whole)}{under}: {ON_CPU}", remedy)
         return
     models = Counter((gpu.name, gpu.memory_mib) for gpu in gpus)
     what = ", ".join(f"{count} × {name}, {mib:,} MiB" for (name, mib), count in models.items())
     if len(models) == 1:
-        yield ok("visible", f"{len(gpus)} of {len(whole)}{under}: {what}")
+        yield make_ok("visible", f"{len(gpus)} of {len(whole)}{under}: {what}")
     else:
         found = f"{len(gpus)} of {len(whole)}{under}: {what}: rows of several kinds don't compare"
-        yield doubt("visible", found, "keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES")
+        yield make_doubt("visible", found, "keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES")
     if cut := [gpu.uuid for gpu in gpus if gpu.parent]:
         found = f"{context.name_gpus(cut)}: slices, for which the driver tells no utilisation and no power"
-        yield doubt("MIG", found, "a whole GPU (sudo nvidia-smi -mig 0)")
+        yield make_doubt("MIG", found, "a whole GPU (sudo nvidia-smi -mig 0)")
 
 
-def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
+def check_compute_modes(context: CheckContext) -> Iterable[CheckResult]:
     """Whether processes are let in."""
     words: Mapping[str, tuple[FindingVerdict, str]] = {
         "shared": ("ok", ""),
@@ -69,7 +76,7 @@ def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
             name="compute mode",
             verdict=verdict,
             found=f"{context.name_gpus(uuids)}: {mode}{what}",
-            remedy="" if verdict == "ok" else remedies.remedy(mode, remedies.NVML, "sudo nvidia-smi -c DEFAULT"),
+            remedy="" if verdict == "ok" else remedies.choose_remedy(mode, remedies.NVML, "sudo nvidia-smi -c DEFAULT"),
             forbids=mode == "prohibited" and len(uuids) == len(context.machine.gpus),
         )  # fmt: skip
 
@@ -79,33 +86,35 @@ def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
         except Unmeasured as reason:
             return str(reason)
 
-    for mode, uuids in _by_answer(context, read).items():
+    for mode, uuids in _group_gpus_by_answer(context, read).items():
         yield tell(mode, uuids)
 
 
-def others(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]:
+def check_others_on_gpus(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]:
     """What a sweep would find when it looks around before it starts."""
     if not context.machine.gpus:
         return
     looks = look_at_gpus(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
-    ruling = busy_gpus.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
+    ruling = busy_gpus.judge_gpus(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
     for busy in ruling.busy:
         remedy = "wait, take other GPUs with --gpu-ids, or measure all the same with --allow-busy"
         is_all = len(ruling.busy) == len(looks)
-        yield no("busy", f"{busy}: a sweep on it is refused", remedy, forbids=is_all)
+        yield make_failure("busy", f"{busy}: a sweep on it is refused", remedy, forbids=is_all)
     for note in ruling.notes:
         remedy = "end it, or take other GPUs; rows that it may have touched carry a doubt"
-        yield doubt("processes", note, remedy)
+        yield make_doubt("processes", note, remedy)
     for line in (*ruling.unknown, *ruling.no_idle_power.values()):
         remedy = "nvidia-smi should say more; where something has just run, try again in a minute"
-        yield doubt("idle or not", line, remedies.remedy(line, remedies.NVML, remedy))
+        yield make_doubt("idle or not", line, remedies.choose_remedy(line, remedies.NVML, remedy))
     if not ruling.busy and all(look.compute == () and not look.desktop for look in looks.values()):
-        yield ok("processes", "nobody else")
+        yield make_ok("processes", "nobody else")
     if ruling.idle_power_w:
-        yield ok("idle power", f"{', '.join(f'{watts:.0f}' for watts in ruling.idle_power_w.values())} W")
+        yield make_ok(
+            "idle power", f"{', '.join(f'{watts:.0f}' for watts in ruling.idle_power_w.values())} W"
+        )
 
 
-def readings(context: CheckContext) -> Iterable[CheckResult]:
+def check_readings(context: CheckContext) -> Iterable[CheckResult]:
     """Every call that the watcher makes and every buffer of the driver, tried on every GPU that may be used."""
     nvml = context.nvml
 
@@ -121,13 +130,13 @@ def readings(context: CheckContext) -> Iterable[CheckResult]:
     for call in CALLS.values():
         if (reading := call.reading) is not None:
             verdict: FindingVerdict = "no" if reading.is_column_lost else "doubt"
-            yield from _try(context, reading.name, ask, call, (verdict, reading.without))
+            yield from _check_reading(context, reading.name, ask, call, (verdict, reading.without))
     for buffer in BUFFERS:
         name = f"{_BUFFERS[buffer.what]} buffer"
-        yield from _try(context, name, fetch, buffer, ("doubt", "it is polled at 10 Hz"))
+        yield from _check_reading(context, name, fetch, buffer, ("doubt", "it is polled at 10 Hz"))
 
 
-def _try(
+def _check_reading(
     context: CheckContext,
     name: str,
     read: Callable[[Any, str], str],
@@ -144,11 +153,11 @@ def _try(
             reasons.add(str(reason))
             return str(reason)
 
-    answers = _by_answer(context, read_gpu)
+    answers = _group_gpus_by_answer(context, read_gpu)
     values = {answer: uuids for answer, uuids in answers.items() if answer not in reasons}
     if values:
         where = f"{context.name_gpus([u for uuids in values.values() for u in uuids])}: " if reasons else ""
-        yield ok(name, where + " | ".join(values))
+        yield make_ok(name, where + " | ".join(values))
     for reason in answers.keys() & reasons:
         otherwise = (
             "nothing on this product, unless a newer driver offers it; MIG slices are not told everything"
@@ -157,11 +166,11 @@ def _try(
             name=name,
             verdict=failing[0],
             found=f"{context.name_gpus(answers[reason])}: {reason}: {failing[1]}",
-            remedy=remedies.remedy(reason, remedies.NVML, otherwise),
+            remedy=remedies.choose_remedy(reason, remedies.NVML, otherwise),
         )
 
 
-def _by_answer(context: CheckContext, read: Callable[[str], str]) -> dict[str, list[str]]:
+def _group_gpus_by_answer(context: CheckContext, read: Callable[[str], str]) -> dict[str, list[str]]:
     """Answer -> the GPUs that give it, by UUID."""
     uuids_by_answer: dict[str, list[str]] = {}
     for gpu in context.machine.gpus:

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError
-from gpubench.basics.words import many
+from gpubench.basics.words import format_count
 from gpubench.datasets import locate
-from gpubench.datasets.built import amount
+from gpubench.datasets.built import format_bytes
 from gpubench.datasets.home import data_home
-from gpubench.doctor.context import CheckContext, CheckResult, doubt, no, ok
+from gpubench.doctor.context import CheckContext, CheckResult, make_doubt, make_failure, make_ok
 from gpubench.node import environment
 from gpubench.node.watch.host import ProcessTree
-from gpubench.node.watch.host_load import busy_pct
+from gpubench.node.watch.host_load import measure_busy_pct
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.plan.shares import default_workers
 from gpubench.schema import catalog
@@ -32,54 +32,56 @@ PREFETCH, USUAL_BATCH = 2, 64
 FEW_FILES = 4096
 
 
-def versions(context: CheckContext) -> Iterable[CheckResult]:
+def check_versions(context: CheckContext) -> Iterable[CheckResult]:
     """What is installed, by its metadata: whether it works is tried in the last group."""
-    facts = environment.environment_facts(context.machine)
-    yield ok("gpubench", f"{facts['gpubench'] or 'not installed'}")
-    yield ok("Python", f"{facts['python']}, {sys.executable}")
+    facts = environment.collect_environment_facts(context.machine)
+    yield make_ok("gpubench", f"{facts['gpubench'] or 'not installed'}")
+    yield make_ok("Python", f"{facts['python']}, {sys.executable}")
     for package in ("torch", "torchvision"):
         if version := facts[package]:
-            yield ok(package, version)
+            yield make_ok(package, version)
         else:
-            yield no(package, "not installed", f"pip install {package}, beside gpubench")
-    yield ok("system", f"{facts['os']}, Linux {platform.release()}")
+            yield make_failure(package, "not installed", f"pip install {package}, beside gpubench")
+    yield make_ok("system", f"{facts['os']}, Linux {platform.release()}")
 
 
-def cpus(context: CheckContext) -> Iterable[CheckResult]:
+def check_cpus(context: CheckContext) -> Iterable[CheckResult]:
     """How many CPUs a trial gets, how busy others keep them, and whether its own processes can be seen."""
     machine = context.machine
     found = f"{machine.cpu_count} of {os.cpu_count()} may be used ({machine.cpu_name})"
     if machine.cpu_count > 1:
-        yield ok("CPUs", found)
+        yield make_ok("CPUs", found)
     else:
         remedy = "give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7"
-        yield doubt("CPUs", f"{found}: training and loading share one CPU", remedy)
+        yield make_doubt("CPUs", f"{found}: training and loading share one CPU", remedy)
     try:
-        busy = busy_pct(machine, LOOK_S)
+        busy = measure_busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
-        yield no("CPU time", f"{reason}: cpu_util_pct stays empty", "run it where /proc is the kernel's own")
+        yield make_failure(
+            "CPU time", f"{reason}: cpu_util_pct stays empty", "run it where /proc is the kernel's own"
+        )
     else:
-        load = f"{busy:.0f} % of {many(machine.cpu_count, 'CPU')} busy just now"
+        load = f"{busy:.0f} % of {format_count(machine.cpu_count, 'CPU')} busy just now"
         if busy < OTHER_LOAD_PCT:
-            yield ok("other load", load)
+            yield make_ok("other load", load)
         else:
             remedy = "see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)"
-            yield doubt("other load", f"{load}: it slows the loaders", remedy)
+            yield make_doubt("other load", f"{load}: it slows the loaders", remedy)
     try:
         mib = ProcessTree(os.getpid()).pss_mib()
-        yield ok("host memory", f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)")
+        yield make_ok("host memory", f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)")
     except Unmeasured as reason:
         remedy = "Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup"
-        yield no("host memory", f"{reason}: host_mem_mib stays empty", remedy)
+        yield make_failure("host memory", f"{reason}: host_mem_mib stays empty", remedy)
 
 
-def slurm(context: CheckContext) -> Iterable[CheckResult]:
+def check_slurm_job(context: CheckContext) -> Iterable[CheckResult]:
     """The SLURM job, and whether its CPUs and GPUs came along."""
     environ, job, seen = context.environ, context.machine.allocation, len(context.machine.gpus)
     if job is None:
-        yield ok("job", "not inside one")
+        yield make_ok("job", "not inside one")
         return
-    yield ok("job", f"{job.job_id} on {job.node or 'this node'}")
+    yield make_ok("job", f"{job.job_id} on {job.node or 'this node'}")
     task_cpus, bound = environ.get("SLURM_CPUS_PER_TASK", ""), len(context.machine.cpu_ids)
     is_lost = "SLURM_STEP_ID" in environ and "SLURM_CPUS_PER_GPU" not in environ and not task_cpus
     if is_lost or (task_cpus.isdigit() and int(task_cpus) > bound):
@@ -87,37 +89,41 @@ def slurm(context: CheckContext) -> Iterable[CheckResult]:
         remedy = (
             f"srun --cpus-per-task={task_cpus or 'N'}: since 22.05 srun does not take it over from sbatch"
         )
-        yield doubt("CPUs of the task", found, remedy)
+        yield make_doubt("CPUs of the task", found, remedy)
     if job.gpus and not seen:
         found = f"{job.gpus}, but none is seen: a sweep does not start unless it is given --device cpu"
         remedy = "see GPUs below; else leave the node out (--exclude) and tell its administrator"
-        yield doubt("GPUs of the job", found, remedy)
+        yield make_doubt("GPUs of the job", found, remedy)
     elif seen and not job.gpus and "CUDA_VISIBLE_DEVICES" not in environ:
         found = f"the job asked for none, yet all {seen} of the node are seen: they may be another job's"
-        yield doubt("GPUs of the job", found, "ask for them: --gpus=N or --gres=gpu:N")
+        yield make_doubt("GPUs of the job", found, "ask for them: --gpus=N or --gres=gpu:N")
 
 
-def limits(context: CheckContext) -> Iterable[CheckResult]:
+def check_limits(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the loaders' batches fit into shared memory, and how many files may be open."""
     device = "cuda" if context.machine.gpus else "cpu"
     workers = default_workers(context.machine.cpu_count, 1, device)
     needed = USUAL_BATCH * 3 * DEFAULT_SIZE * DEFAULT_SIZE * workers * PREFETCH
     free = shutil.disk_usage(SHARED).free if SHARED.is_dir() else 0
-    found = f"{amount(free)} free in {SHARED}; batches of {USUAL_BATCH} images take {amount(needed)}"
+    found = (
+        f"{format_bytes(free)} free in {SHARED}; batches of {USUAL_BATCH} images take {format_bytes(needed)}"
+    )
     if free >= needed:
-        yield ok("shared memory", found)
+        yield make_ok("shared memory", found)
     else:
         remedy = "docker run --shm-size=16g (or --ipc=host); sudo mount -o remount,size=50% /dev/shm"
-        yield no("shared memory", f"{found}, and a worker that finds no room dies (bus error)", remedy)
+        yield make_failure(
+            "shared memory", f"{found}, and a worker that finds no room dies (bus error)", remedy
+        )
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= FEW_FILES:
-        yield ok("open files", "enough")
+        yield make_ok("open files", "enough")
     else:
         remedy = "ulimit -n 65536; in a container docker run --ulimit nofile=65536"
-        yield doubt("open files", f"{soft:,} (ulimit -n): many loader workers can use them up", remedy)
+        yield make_doubt("open files", f"{soft:,} (ulimit -n): many loader workers can use them up", remedy)
 
 
-def folders(context: CheckContext) -> Iterable[CheckResult]:
+def check_folders(context: CheckContext) -> Iterable[CheckResult]:
     """Where images and results go, and whether one may write there. Makes nothing."""
     fixed = context.experiment.fixed
     data, variant = (str(fixed.get(name, DEFAULTS[name])) for name in ("data", "variant"))
@@ -126,25 +132,25 @@ def folders(context: CheckContext) -> Iterable[CheckResult]:
         steps = locate.plan_steps(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
         place = data_home()
     except GpubenchError as error:
-        yield no("images", str(error), "as it says", forbids=True)
+        yield make_failure("images", str(error), "as it says", forbids=True)
     else:
         if not steps:
             where = place if files != "none" else f"none are read: a resident batch ({variant})"
-            yield ok("images", f"nothing to make: {where}")
-        elif problem := cannot_write(place):
+            yield make_ok("images", f"nothing to make: {where}")
+        elif problem := find_write_problem(place):
             remedy = "set GPUBENCH_DATA to a folder with room"
-            yield no("images", f"not made yet, and {place} {problem}", remedy, forbids=True)
+            yield make_failure("images", f"not made yet, and {place} {problem}", remedy, forbids=True)
         else:
-            yield ok("images", f"the first sweep makes them in {place}: {'; '.join(map(str, steps))}")
+            yield make_ok("images", f"the first sweep makes them in {place}: {'; '.join(map(str, steps))}")
     place = Path(context.environ.get("GPUBENCH_OUT", "results")).absolute()
-    if problem := cannot_write(place):
+    if problem := find_write_problem(place):
         remedy = "--out FOLDER, or set GPUBENCH_OUT to a folder that you may write into"
-        yield no("results", f"{place} {problem}", remedy, forbids=True)
+        yield make_failure("results", f"{place} {problem}", remedy, forbids=True)
     else:
-        yield ok("results", f"go to {place}")
+        yield make_ok("results", f"go to {place}")
 
 
-def cannot_write(place: Path) -> str:
+def find_write_problem(place: Path) -> str:
     """Why nothing can be written at `place`, which need not be there yet; empty: it can."""
     above = next(folder for folder in (place, *place.parents) if folder.exists())
     if not above.is_dir():

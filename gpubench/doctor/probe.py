@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from gpubench.doctor.context import TorchReport
-from gpubench.node.launch.fork_server import child_environment
-from gpubench.node.launch.probe import last_words
+from gpubench.node.launch.fork_server import make_torch_environment
+from gpubench.node.launch.probe import describe_exit
 
 IMPORT_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -48,7 +48,7 @@ class Probe:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def report(self) -> TorchReport:
+    def read_report(self) -> TorchReport:
         """All that the child said; it goes on holding its GPUs until `close`."""
         if self._report is None:
             try:
@@ -82,7 +82,7 @@ class Probe:
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(self._uuids)],
-            env=child_environment(self._environ),
+            env=make_torch_environment(self._environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -108,7 +108,7 @@ class Probe:
                     fields |= line
             else:
                 code = process.wait(END_LIMIT_S)
-                trouble = trouble or (f"it died ({last_words(self._errors, code)})" if code else "")
+                trouble = trouble or (f"it died ({describe_exit(self._errors, code)})" if code else "")
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             trouble = str(error)
         return TorchReport(pid=process.pid, trouble=trouble, **fields)

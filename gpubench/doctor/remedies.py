@@ -45,7 +45,7 @@ CERTAIN = "No space left on device"
 """NCCL calls this an unhandled system error, too, but these words say more."""
 
 
-def remedy(error: str, known: Mapping[str, str], otherwise: str) -> str:
+def choose_remedy(error: str, known: Mapping[str, str], otherwise: str) -> str:
     """The first that fits: what is certain, then the faults that trials have, too, then the others known here."""
     matching = {words: do for words, do in known.items() if words.lower() in error.lower()}
     return matching.get(CERTAIN) or explain_fault(error) or next(iter(matching.values()), otherwise)

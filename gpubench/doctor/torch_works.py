@@ -5,37 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpubench.doctor import remedies
-from gpubench.doctor.context import CheckContext, CheckResult, doubt, no, ok
+from gpubench.doctor.context import CheckContext, CheckResult, make_doubt, make_failure, make_ok
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.schema.missing import Unmeasured
 
 
-def imports(context: CheckContext) -> Iterable[CheckResult]:
+def check_imports(context: CheckContext) -> Iterable[CheckResult]:
     """Whether all that a trial needs can be imported."""
     report = context.ask_torch()
     if report.imported is None:
         trouble = report.trouble or "the child that was to import torch said nothing"
         otherwise = "mend it until python -c 'import torch, torchvision' works"
-        yield no("imports", trouble, remedies.remedy(trouble, remedies.TORCH, otherwise), forbids=True)
+        yield make_failure(
+            "imports", trouble, remedies.choose_remedy(trouble, remedies.TORCH, otherwise), forbids=True
+        )
         return
     facts = report.imported
     built = f"CUDA {facts['cuda']}" if facts["cuda"] else "CPU only"
-    yield ok(
+    yield make_ok(
         "imports",
         f"torch {facts['torch']} ({built}), torchvision {facts['torchvision']} in {facts['seconds']:.1f} s; "
         f"image files are decoded by {facts['decoder']}",
     )
 
 
-def cuda(context: CheckContext) -> Iterable[CheckResult]:
+def check_cuda(context: CheckContext) -> Iterable[CheckResult]:
     """A matrix product on each GPU."""
-    report, gpus = context.ask_torch(), context.torch_gpus()
+    report, gpus = context.ask_torch(), context.list_torch_gpus()
     if report.imported is None or not gpus:
         return
     if report.imported["cuda"] is None:
         found = "this torch is built without CUDA, and can't use the GPUs"
         remedy = "install the torch build for CUDA (pytorch.org, Get Started), or --device cpu"
-        yield no("CUDA", found, remedy, forbids=True)
+        yield make_failure("CUDA", found, remedy, forbids=True)
         return
     uuids_by_error: dict[str, list[str]] = {}
     for gpu in gpus:
@@ -45,13 +47,13 @@ def cuda(context: CheckContext) -> Iterable[CheckResult]:
     for error, uuids in uuids_by_error.items():
         which = context.name_gpus(uuids)
         if not error:
-            yield ok("CUDA", f"{which}: a matrix product comes out right")
+            yield make_ok("CUDA", f"{which}: a matrix product comes out right")
         else:
-            remedy = remedies.remedy(error, remedies.TORCH, "nvidia-smi and dmesg should say more")
-            yield no("CUDA", f"{which}: {error}", remedy, forbids="" not in uuids_by_error)
+            remedy = remedies.choose_remedy(error, remedies.TORCH, "nvidia-smi and dmesg should say more")
+            yield make_failure("CUDA", f"{which}: {error}", remedy, forbids="" not in uuids_by_error)
 
 
-def process_memory(context: CheckContext) -> Iterable[CheckResult]:
+def check_process_memory(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the driver tells the memory of our own process: looked up while the child holds its GPUs."""
     report = context.ask_torch()
     working = [uuid for uuid, answer in report.gpus.items() if not answer["error"]]
@@ -66,23 +68,23 @@ def process_memory(context: CheckContext) -> Iterable[CheckResult]:
         amounts = [f"{mib:,.0f}" for mib in held if mib is not None]
         if len(amounts) == len(held):
             words = f"the driver tells it: a bare context takes {', '.join(dict.fromkeys(amounts))} MiB"
-            yield ok("process memory", words)
+            yield make_ok("process memory", words)
             return
         problem = f"the driver does not tell that of our process {report.pid}"
         remedy = "run in the host's pid namespace (docker run --pid=host), on a whole GPU without MIG"
-    yield doubt(
+    yield make_doubt(
         "process memory",
         f"{problem}: gpu_mem_mib is the growth of device memory (nvml-device-delta)",
-        remedies.remedy(problem, remedies.NVML, remedy),
+        remedies.choose_remedy(problem, remedies.NVML, remedy),
     )
 
 
-def ranks(context: CheckContext) -> Iterable[CheckResult]:
+def check_ranks(context: CheckContext) -> Iterable[CheckResult]:
     """Whether several processes can train together."""
     report = context.ask_torch()
     if report.imported is None:
         return
-    for backend, what, world in (("gloo", "CPU ranks", 2), ("nccl", "GPUs", len(context.torch_gpus()))):
+    for backend, what, world in (("gloo", "CPU ranks", 2), ("nccl", "GPUs", len(context.list_torch_gpus()))):
         if world < 2:
             continue
         answer = report.ranks.get(backend)
@@ -91,7 +93,7 @@ def ranks(context: CheckContext) -> Iterable[CheckResult]:
             found = f"an all-reduce over {world} {what} fails: {error}: ddp on several of them will fail"
             network = "GLOO_SOCKET_IFNAME=lo, and a network device lo that is up (ip link set lo up)"
             is_gloo = backend == "gloo"
-            nccl = remedies.remedy(error or "", remedies.TORCH, "run once with NCCL_DEBUG=INFO")
-            yield no(backend, found, network if is_gloo else nccl)
+            nccl = remedies.choose_remedy(error or "", remedies.TORCH, "run once with NCCL_DEBUG=INFO")
+            yield make_failure(backend, found, network if is_gloo else nccl)
         else:
-            yield ok(backend, f"an all-reduce over {world} {what} in {answer['seconds']:.1f} s")
+            yield make_ok(backend, f"an all-reduce over {world} {what} in {answer['seconds']:.1f} s")

@@ -20,7 +20,7 @@ from gpubench.core.report import Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.render.grid import GridRow, format_value, make_grid
 from gpubench.render.pictures import vega
-from gpubench.schema.kinds import as_text
+from gpubench.schema.kinds import format_value_text
 from gpubench.schema.trial_fields import ABOUT
 
 Style = Callable[..., Format]
@@ -41,7 +41,7 @@ GREY, ANSWER_FILL = "#6B7280", "#FFF2CC"
 
 def to_text(value: Any) -> str:
     """What a cell holds of a value in words."""
-    text = as_text(value)[:LONGEST_TEXT]
+    text = format_value_text(value)[:LONGEST_TEXT]
     # XlsxWriter would take it for runs of text in its own mark-up, and write it as it stands.
     return f" {text}" if text.startswith("<r>") else text
 
@@ -64,7 +64,7 @@ def list_columns(report: Report) -> list[SheetColumn]:
     """The report's columns, behind each the ends of its intervals, where it has any."""
     columns = []
     for place, source in enumerate(report.columns):
-        heading = " ".join(words.write_headings(report, source)).strip()
+        heading = " ".join(words.format_column_heading(report, source)).strip()
         heading = heading.removesuffix(" %") if is_percent(source) else heading
         name = SOURCES.get(source.name, source.name)
         low, high = INTERVALS.get(source.name, ("", ""))
@@ -104,7 +104,7 @@ class FindingSheet:
         self.style = style
         self.grid = make_grid(report)
         self.columns = list_columns(report)
-        self.widths = [self.measure_width(column) for column in self.columns]
+        self.widths = [self.compute_width(column) for column in self.columns]
         self.widths.append(max(4, LEAST_WIDTH - sum(self.widths)))  # of a column for endings and marks
         name = next((name for name in CHARTED if any(c.source.name == name for c in self.columns)), None)
         self.charted = [n for n, c in enumerate(self.columns) if c.source.name == name and c.end == "value"]
@@ -112,7 +112,7 @@ class FindingSheet:
         self.row = 0
         """The next one to be written: rows are written in their order."""
 
-    def measure_width(self, column: SheetColumn) -> int:
+    def compute_width(self, column: SheetColumn) -> int:
         texts = [column.heading, column.name]
         if not column.source.is_number:
             texts += [row.cells[column.place].text for row in self.grid.rows]
@@ -129,14 +129,14 @@ class FindingSheet:
         answer, sentences = words.title_finding(report, first) if first else (report.name, [])
         self.write_sentence(answer, bold=True, font_size=15)
         self.write_sentence(" ".join(sentences))
-        self.write_sentence(words.write_question(report), italic=True)
+        self.write_sentence(words.format_question(report), italic=True)
         self.write_sentence(words.describe_certainty(first) if first else "")
         self.write_sentence(" · ".join(words.describe_facts(report)), font_color=GREY)
         self.row += 1
         self.write_table(book)
         self.row += 1
-        self.write_sentence(words.write_legend(report, "from, to"), font_color=GREY)
-        for line in words.write_lines(report):
+        self.write_sentence(words.format_legend(report, "from, to"), font_color=GREY)
+        for line in words.list_sentences(report):
             if line.kind != "answer" and line.text not in sentences:
                 self.write_sentence(line.marked_text)
         for problem in report.problems:
@@ -157,7 +157,7 @@ class FindingSheet:
         for kind in ("heading", "name"):
             for place, column in enumerate(self.columns):
                 color = {"font_color": GREY} if kind == "name" or column.end != "value" else {}
-                look = align(column) | color | {"bold": kind == "heading"}
+                look = make_alignment(column) | color | {"bold": kind == "heading"}
                 self.write_text(place, getattr(column, kind), **look)
             self.row += 1
         top = self.row
@@ -184,7 +184,7 @@ class FindingSheet:
                 self.sheet.write_number(self.row, place, figure, self.style(num_format=form, **look, **color))
             else:
                 text = texts.cells[column.place].text if column.end == "value" else ""
-                self.write_text(place, text, **look, **align(column))
+                self.write_text(place, text, **look, **make_alignment(column))
         marks = [words.ANSWER] * row.is_answer + [words.WARNED] * texts.is_warned
         ending = [f"{words.NO_FIGURES} {texts.ending}"] if texts.ending else []
         self.write_text(len(self.columns), " ".join([*ending, *marks]), **look)
@@ -226,7 +226,7 @@ class FindingSheet:
         self.sheet.insert_chart(top - 2, len(self.columns) + 1, chart)
 
 
-def align(column: SheetColumn) -> dict[str, Any]:
+def make_alignment(column: SheetColumn) -> dict[str, Any]:
     """Numbers stand at the right, and text behind them with a gap."""
     return (
         {"align": "right"} if column.source.is_number else {"align": "left", "indent": int(column.place > 0)}

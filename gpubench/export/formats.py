@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.basics.errors import UnusableError, UsageError, unknown
-from gpubench.basics.quoted import shown
-from gpubench.render.forms import write_form
+from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
+from gpubench.basics.quoted import quote_value
+from gpubench.render.forms import format_reports
 
 if TYPE_CHECKING:
     from gpubench.analyze.folder import Folder
@@ -63,9 +63,9 @@ class Format:
     def write(self, folders: Sequence[Folder], options: FormatOptions) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
         if self.form:
-            from gpubench.analyze.questions import report_folders  # imports pandas
+            from gpubench.analyze.questions import make_folder_reports  # imports pandas
 
-            return write_form(self.form, report_folders(folders)).encode(errors="replace")
+            return format_reports(self.form, make_folder_reports(folders)).encode(errors="replace")
         need_package("this format", self.package)
         module, name = self.function.split(":")
         content: bytes = getattr(importlib.import_module(module), name)(folders, options)
@@ -78,26 +78,26 @@ def need_package(what: str, package: str) -> None:
         raise UnusableError(f"{what} needs {package}, which is not installed: pip install {package}")
 
 
-def write_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
+def make_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
     """One sheet, in the dialect that was asked for."""
     from gpubench.export.sheets import SHEETS as MAKERS
     from gpubench.results.csv_text import DIALECTS
 
-    return MAKERS[options.sheet](folders).write_csv(DIALECTS[options.dialect]).encode(errors="replace")
+    return MAKERS[options.sheet](folders).format_csv(DIALECTS[options.dialect]).encode(errors="replace")
 
 
 FORMATS: Mapping[str, Format] = {
-    "csv": Format(suffix=".csv", function="gpubench.export.formats:write_csv", sheets=True),
+    "csv": Format(suffix=".csv", function="gpubench.export.formats:make_csv", sheets=True),
     "json": Format(suffix=".json", form="json"),
     "md": Format(suffix=".md", form="markdown"),
     "tex": Format(suffix=".tex", form="latex"),
     "xlsx": Format(
-        suffix=".xlsx", function="gpubench.export.workbook:write", is_text=False, package="xlsxwriter"
+        suffix=".xlsx", function="gpubench.export.workbook:make_workbook", is_text=False, package="xlsxwriter"
     ),
     "parquet": Format(
-        suffix=".parquet", function="gpubench.export.parquet:write", is_text=False, sheets=True, package="pyarrow"
+        suffix=".parquet", function="gpubench.export.parquet:make_parquet", is_text=False, sheets=True, package="pyarrow"
     ),
-    "html": Format(suffix=".html", function="gpubench.render.page.page:write", is_text=False),
+    "html": Format(suffix=".html", function="gpubench.render.page.page:make_page", is_text=False),
 }  # fmt: skip
 """Name -> format, in the order of `--help`."""
 
@@ -113,10 +113,10 @@ def find_format(name: str | None, out: Path | None, options: FormatOptions = DEF
     if name is None and not suffix and options != DEFAULT_OPTIONS:
         name = "csv"
     if name is None:
-        why = f"{shown(suffix)} is the ending of none; " if suffix else ""
+        why = f"{quote_value(suffix)} is the ending of none; " if suffix else ""
         raise UsageError(f"--format: {why}say which one: {', '.join(FORMATS)}")
     if name not in FORMATS:
-        raise unknown("format", name, FORMATS)
+        raise make_unknown_name_error("format", name, FORMATS)
     if options.sheet != DEFAULT_OPTIONS.sheet and not FORMATS[name].sheets:
         raise UsageError("--sheet goes with --format csv or parquet alone")
     if options.dialect != DEFAULT_OPTIONS.dialect and name != "csv":

@@ -20,11 +20,11 @@ from mlflow.tracking import MlflowClient
 
 from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import many
+from gpubench.basics.words import format_count
 from gpubench.render.words import name_row
 from gpubench.results.packed import is_stored, open_stored
-from gpubench.results.rows import row_of
-from gpubench.results.samples_file import readings
+from gpubench.results.rows import make_row
+from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import CPU_SPEED, ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
@@ -85,11 +85,11 @@ def export_runs(folders: Sequence[Folder], place: str | None, warn: Callable[[st
                     new += 1
     except (MlflowException, OSError) as error:
         raise UnusableError(f"MLflow at {address}: {error}") from error
-    there = f", {many(known, 'run')} there already" if known else ""
+    there = f", {format_count(known, 'run')} there already" if known else ""
     is_server = address.startswith("http")
     without_password = re.sub("//[^/]*@", "//", address)
     where = without_password if is_server else f"mlflow ui --backend-store-uri {shlex.quote(address)}"
-    return f"{many(new, 'run')} written{there}; to look at them: {where}"
+    return f"{format_count(new, 'run')} written{there}; to look at them: {where}"
 
 
 def list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
@@ -116,7 +116,7 @@ def write_run(
     client: MlflowClient, experiment: str, folder: Folder, record: Record, warn: Callable[[str], None]
 ) -> None:
     """One attempt, each round by itself."""
-    row = row_of(record)
+    row = make_row(record)
     results = Results(folder.path)
     began = to_seconds(record.started_at)
     ended = began + (record.span.finished - record.span.launched if record.span else 0.0)
@@ -126,14 +126,14 @@ def write_run(
         (
             Metric(column.name, value, to_ms(ended), 0)
             for column in (*MEASURED, *CPU_SPEED)
-            if (value := to_number(row.value(column.name))) is not None
+            if (value := to_number(row.get_value(column.name))) is not None
         ),
-        list_epochs(record, began),
-        list_samples(results, record, began, warn),
+        list_epoch_metrics(record, began),
+        list_sample_metrics(results, record, began, warn),
     )
     for metric_batch in split_batches(metrics, MOST["metrics"]):
         client.log_batch(number, metrics=metric_batch)
-    fields = {column.name: row.value(column.name) for column in TRIAL}
+    fields = {column.name: row.get_value(column.name) for column in TRIAL}
     params = [Param(name, text[: LONGEST["params"]]) for name, text in format_values(fields).items()]
     for param_batch in split_batches(params, MOST["params"]):
         client.log_batch(number, params=param_batch)
@@ -143,7 +143,7 @@ def write_run(
     ]
     for tag_batch in split_batches([*tags, RunTag(KEY, make_key(record))], MOST["tags"]):
         client.log_batch(number, tags=tag_batch)
-    log = results.log(record.trial_id, record.attempt_name)
+    log = results.make_log_path(record.trial_id, record.attempt_name)
     if is_stored(log):
         with open_stored(log) as file:  # of a packed folder it is no file of its own
             client.log_text(number, file.read().decode("utf-8", errors="replace"), log.name)
@@ -155,7 +155,7 @@ def name_run(folder: Folder, record: Record, row: Row) -> str:
     varied = dict.fromkeys(
         name for table in folder.tables if table.experiment == record.experiment for name in table.varied
     )
-    parts = [name_row({name: row.value(name) for name in varied}) or str(row.model)]
+    parts = [name_row({name: row.get_value(name) for name in varied}) or str(row.model)]
     parts += [f"({row.group}, job {row.job})"] if row.job else []
     parts += [f"round {record.round}"] if record.round > 1 else []
     return " ".join(parts)
@@ -169,7 +169,7 @@ def list_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
         **{name: getattr(record, name) for name in names},
         "doubts": row.doubts,
         "results": folder.name,
-        **{column.name: row.value(column.name) for column in ENVIRONMENT},
+        **{column.name: row.get_value(column.name) for column in ENVIRONMENT},
     }
     return format_values(tags) | {f"doubt {code}": text for code, text in record.doubts.items()}
 
@@ -183,7 +183,7 @@ def format_values(values: Mapping[str, object]) -> dict[str, str]:
     }
 
 
-def list_epochs(record: Record, began: float) -> Iterator[Metric]:
+def list_epoch_metrics(record: Record, began: float) -> Iterator[Metric]:
     """Series over the epochs, the one that warms up included: as step 0, as a rule."""
     ends = {window.epoch: window.t1 for window in record.windows}
     for epoch in record.epochs:
@@ -194,12 +194,12 @@ def list_epochs(record: Record, began: float) -> Iterator[Metric]:
                 yield Metric(f"epoch/{name}", value, to_ms(began + after), number)
 
 
-def list_samples(
+def list_sample_metrics(
     results: Results, record: Record, began: float, warn: Callable[[str], None]
 ) -> Iterator[Metric]:
     """The readings behind the record."""
-    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
-    for (device, metric), values in readings(path, warn).items():
+    path = results.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
+    for (device, metric), values in read_samples_file(path, warn).items():
         name = clean_name(f"{metric}/{f'gpu{device}' if device.isdecimal() else device}")
         for step, (after, value) in enumerate(values):
             yield Metric(name, value, to_ms(began + after), step)

@@ -12,7 +12,7 @@ from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import SHEETS
 
 
-def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:
+def make_parquet(folders: Sequence[Folder], options: FormatOptions) -> bytes:
     """One sheet. `unit` and `meaning` stand in the metadata of each field."""
     sheet = SHEETS[options.sheet](folders)
     table = pa.Table.from_pandas(sheet.to_frame(), preserve_index=False)

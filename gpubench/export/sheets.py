@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, label_rows, list_table_columns, select_trials
+from gpubench.analyze.folder import Folder, list_table_columns, make_table_csv_rows, select_trials
 from gpubench.analyze.grid import split_codes
 from gpubench.analyze.view import COLUMNS as COLUMNS_BY_NAME
 from gpubench.analyze.view import WHOLE, TableView
@@ -30,7 +30,7 @@ from gpubench.schema.columns import (
     Count,
     Moment,
 )
-from gpubench.schema.kinds import as_text, kind, moment
+from gpubench.schema.kinds import find_kind, format_value_text, parse_moment
 from gpubench.schema.record import Record
 
 RESULTS = Column("results", "", "name of the results folder")
@@ -64,7 +64,7 @@ class Sheet:
         """One value a column."""
         return zip(*self.values, strict=True)
 
-    def write_csv(self, dialect: Dialect = PLAIN) -> str:
+    def format_csv(self, dialect: Dialect = PLAIN) -> str:
         """The text of a CSV."""
         return csv_text([column.name for column in self.columns], self.lines(), dialect=dialect)
 
@@ -80,26 +80,26 @@ class Sheet:
                 for column, values in zip(self.columns, self.values, strict=True)
             }
         )
-        return describe_columns(frame, self.columns)
+        return attach_column_info(frame, self.columns)
 
 
 # ---- sheets ----
 
 
-def list_table_rows(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
+def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
     """The lines of table.csv: those rows and columns of them that are shown."""
     names = view.choose_columns(list_table_columns(folders))
     columns = tuple(COLUMNS_BY_NAME[name] for name in names)
-    return _join_folders("table", columns, folders, lambda folder: _select_rows(folder, names, view))
+    return _join_folders("table", columns, folders, lambda folder: _select_table_columns(folder, names, view))
 
 
-def _select_rows(folder: Folder, names: Sequence[str], view: TableView) -> list[Sequence[Any]]:
-    order = [label for table in folder.tables for label in view.select_rows(folder.table_frame(table))]
-    rows = label_rows(folder).loc[order]
+def _select_table_columns(folder: Folder, names: Sequence[str], view: TableView) -> list[Sequence[Any]]:
+    order = [label for table in folder.tables for label in view.select_rows(folder.select_table_rows(table))]
+    rows = make_table_csv_rows(folder).loc[order]
     return [list_plain(rows[name]) for name in names]
 
 
-def list_trials(folders: Sequence[Folder]) -> Sheet:
+def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of trials.csv."""
 
     def list_columns(folder: Folder) -> list[Sequence[Any]]:
@@ -109,7 +109,7 @@ def list_trials(folders: Sequence[Folder]) -> Sheet:
     return _join_folders("trials", COLUMNS, folders, list_columns)
 
 
-def list_epochs(folders: Sequence[Folder]) -> Sheet:
+def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of epochs.csv."""
     return _join_folders(
         "epochs",
@@ -119,7 +119,7 @@ def list_epochs(folders: Sequence[Folder]) -> Sheet:
     )
 
 
-def list_environments(folders: Sequence[Folder]) -> Sheet:
+def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:
     """A line for each machine with its software on which something was measured that counts."""
     known = [column.name for column in MEASURED_ON]
     every = (name for folder in folders for record in folder.records for name in record.environment)
@@ -144,7 +144,7 @@ def list_environments(folders: Sequence[Folder]) -> Sheet:
     )
 
 
-def list_warnings(folders: Sequence[Folder]) -> Sheet:
+def make_warning_sheet(folders: Sequence[Folder]) -> Sheet:
     """A line for each warning of each trial; then one for each record or plan that can't be read, of no row."""
 
     def list_lines(folder: Folder) -> Iterator[Line]:
@@ -168,11 +168,11 @@ def list_warnings(folders: Sequence[Folder]) -> Sheet:
 
 
 SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
-    "table": list_table_rows,
-    "trials": list_trials,
-    "epochs": list_epochs,
-    "environment": list_environments,
-    "doubts": list_warnings,
+    "table": make_table_sheet,
+    "trials": make_trial_sheet,
+    "epochs": make_epoch_sheet,
+    "environment": make_environment_sheet,
+    "doubts": make_warning_sheet,
 }
 
 
@@ -215,7 +215,7 @@ def _is_known(value: Any) -> bool:
 # ---- frames ----
 
 
-def describe_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
+def attach_column_info(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
     """The frame with what is known of its columns."""
     frame.attrs["units"] = {column.name: column.unit for column in columns}
     frame.attrs["meanings"] = {column.name: column.meaning for column in columns}
@@ -224,15 +224,15 @@ def describe_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataF
 
 def make_pandas_series(column: Column, values: Sequence[Any]) -> pd.Series[Any]:
     """The values of a column."""
-    form = kind(column)
+    form = find_kind(column)
     known = [value for value in values if value is not None]
     if form == "moment":
-        return pd.Series(np.array([moment(value) for value in values], dtype="datetime64[us]"))
+        return pd.Series(np.array([parse_moment(value) for value in values], dtype="datetime64[us]"))
     if form in ("whole", "number") and all(type(value) in (int, float) for value in known):
         if form == "whole" and all(float(value).is_integer() for value in known):
             return pd.Series(pd.array([None if v is None else int(v) for v in values], dtype="Int64"))
         return pd.Series(np.array([math.nan if v is None else v for v in values], dtype="float64"))
     if form == "yes or no":
         return pd.Series(pd.array([None if v is None else bool(v) for v in values], dtype="boolean"))
-    texts = [None if value is None else as_text(value) for value in values]
+    texts = [None if value is None else format_value_text(value) for value in values]
     return pd.Series(pd.array(texts, dtype="string"))

@@ -21,14 +21,14 @@ from xlsxwriter.worksheet import Worksheet
 
 from gpubench import __version__
 from gpubench.analyze.folder import Folder
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
 from gpubench.export.finding_sheet import FindingSheet, Style, to_text
 from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import SHEETS, Sheet
 from gpubench.schema.columns import Column
-from gpubench.schema.kinds import as_text, kind, moment
+from gpubench.schema.kinds import find_kind, format_value_text, parse_moment
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
@@ -41,16 +41,16 @@ KEPT_BY_EXCEL = "history"
 DATE = "yyyy-mm-dd hh:mm:ss"
 
 
-def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:  # noqa: ARG001 - a workbook holds every sheet
+def make_workbook(folders: Sequence[Folder], options: FormatOptions) -> bytes:  # noqa: ARG001 - a workbook holds every sheet
     """The bytes of the workbook. The same folders make the same ones, whenever it is written."""
-    reports = report_folders(folders)
+    reports = make_folder_reports(folders)
     raw = [make(folders) for make in SHEETS.values()]
-    raw.append(describe_columns(raw))
+    raw.append(make_column_sheet(raw))
     out = io.BytesIO()
     with Workbook(out, {"constant_memory": True, "use_zip64": True}) as book:
         started = max((record.started_at for folder in folders for record in folder.records), default="")
         title = clean(", ".join(folder.name for folder in folders))
-        created = moment(started) or datetime(2000, 1, 1)
+        created = parse_moment(started) or datetime(2000, 1, 1)
         book.set_properties({"title": title, "comments": f"gpubench {__version__}", "created": created})
 
         @cache
@@ -69,7 +69,7 @@ def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:  # noqa: 
 def name_sheet(wanted: str, taken: set[str]) -> str:
     """`wanted` without signs that are forbidden, cut where it is too long, with a number where it is taken. Adds the
     name, in small letters, to those that are taken."""
-    plain = FORBIDDEN.sub("-", as_text(wanted))
+    plain = FORBIDDEN.sub("-", format_value_text(wanted))
     name, number = plain[:LONGEST_NAME].strip(" '") or "sheet", 1
     while name.lower() in taken:
         number += 1
@@ -79,7 +79,7 @@ def name_sheet(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def describe_columns(raw: Sequence[Sheet]) -> Sheet:
+def make_column_sheet(raw: Sequence[Sheet]) -> Sheet:
     """A sheet that says what each column means."""
     columns = {column.name: column for sheet in raw for column in sheet.columns}.values()
     return Sheet(
@@ -97,14 +97,16 @@ def write_lines(book: Workbook, lines: Sheet, style: Style) -> None:
         raise UnusableError(f"{lines.name} has more rows than a sheet of Excel: --format parquet takes them")
     sheet = book.add_worksheet(lines.name)
     head = style(bold=True, bottom=1, bg_color="#E8EDF3")
-    looks = [style(num_format=DATE if kind(column) == "moment" else "General") for column in lines.columns]
+    looks = [
+        style(num_format=DATE if find_kind(column) == "moment" else "General") for column in lines.columns
+    ]
     for place, column in enumerate(lines.columns):
-        sheet.set_column(place, place, max(len(column.name) + 6, len(DATE) * (kind(column) == "moment")))
+        sheet.set_column(place, place, max(len(column.name) + 6, len(DATE) * (find_kind(column) == "moment")))
         sheet.write_string(0, place, column.name, head)
     for row, values in enumerate(lines.lines(), start=1):
         for place, (column, value) in enumerate(zip(lines.columns, values, strict=True)):
             if value is not None:
-                write_value(sheet, row, place, value, looks[place], is_date=kind(column) == "moment")
+                write_value(sheet, row, place, value, looks[place], is_date=find_kind(column) == "moment")
     sheet.freeze_panes(1, 1)
     sheet.autofilter(0, 0, len(lines.values[0]), len(lines.columns) - 1)
 
@@ -116,7 +118,7 @@ def write_value(sheet: Worksheet, row: int, place: int, value: Any, look: Format
     elif isinstance(value, (int, float)):
         if math.isfinite(value):
             sheet.write_number(row, place, value, look)
-    elif is_date and (date := moment(value)):
+    elif is_date and (date := parse_moment(value)):
         sheet.write_datetime(row, place, date, look)
     else:
         sheet.write_string(row, place, to_text(value), look)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.basics.quoted import shown
+from gpubench.basics.quoted import quote_value
 from gpubench.schema.missing import Unmeasured
 
 GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")
@@ -49,7 +49,7 @@ class TimeLimit:
     whole_s: float
 
 
-def allocation(environ: Mapping[str, str]) -> Allocation | None:
+def find_allocation(environ: Mapping[str, str]) -> Allocation | None:
     """None outside a job."""
     if not (job_id := environ.get("SLURM_JOB_ID")):
         return None
@@ -57,25 +57,25 @@ def allocation(environ: Mapping[str, str]) -> Allocation | None:
         job_id=job_id,
         node=environ.get("SLURMD_NODENAME") or None,
         partition=environ.get("SLURM_JOB_PARTITION") or None,
-        cpus=_cpus(environ),
+        cpus=_find_task_cpus(environ),
         memory_mib=_memory_mib(environ),
         gpus=next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), ""),
     )
 
 
-def _cpus(environ: Mapping[str, str]) -> int | None:
+def _find_task_cpus(environ: Mapping[str, str]) -> int | None:
     """As was asked for a task; else each task's share of what the job has on this node."""
-    if (cpus := _count(environ, "SLURM_CPUS_PER_TASK")) is not None:
+    if (cpus := _parse_positive(environ, "SLURM_CPUS_PER_TASK")) is not None:
         return cpus
-    if (node_cpus := _count(environ, "SLURM_CPUS_ON_NODE")) is None:
+    if (node_cpus := _parse_positive(environ, "SLURM_CPUS_ON_NODE")) is None:
         return None
-    tasks = _tasks_here(environ) if "SLURM_STEP_ID" in environ else 1
+    tasks = _parse_tasks_here(environ) if "SLURM_STEP_ID" in environ else 1
     return max(1, node_cpus // (tasks or 1))
 
 
-def _tasks_here(environ: Mapping[str, str]) -> int | None:
+def _parse_tasks_here(environ: Mapping[str, str]) -> int | None:
     """Of `2(x3),1`, which is one for each node of the step, this node's."""
-    number = _count(environ, "SLURM_NODEID") or 0
+    number = _parse_positive(environ, "SLURM_NODEID") or 0
     for tasks, times in re.findall(
         r"(\d{1,9})(?:\(x(\d{1,9})\))?", environ.get("SLURM_STEP_TASKS_PER_NODE", "")
     ):
@@ -86,13 +86,16 @@ def _tasks_here(environ: Mapping[str, str]) -> int | None:
 
 def _memory_mib(environ: Mapping[str, str]) -> int | None:
     """None where none was asked for, which is all of the node's: SLURM then says 0, or nothing."""
-    if (of_node := _count(environ, "SLURM_MEM_PER_NODE")) is not None:
+    if (of_node := _parse_positive(environ, "SLURM_MEM_PER_NODE")) is not None:
         return of_node
-    of_cpu, cpus = _count(environ, "SLURM_MEM_PER_CPU"), _count(environ, "SLURM_CPUS_ON_NODE")
+    of_cpu, cpus = (
+        _parse_positive(environ, "SLURM_MEM_PER_CPU"),
+        _parse_positive(environ, "SLURM_CPUS_ON_NODE"),
+    )
     return of_cpu * cpus if of_cpu and cpus else None
 
 
-def _count(environ: Mapping[str, str], name: str) -> int | None:
+def _parse_positive(environ: Mapping[str, str], name: str) -> int | None:
     """A number above 0."""
     match = re.fullmatch(r"(\d{1,9})", environ.get(name, ""), re.ASCII)
     return int(match[1]) or None if match else None
@@ -125,7 +128,7 @@ def ask_squeue(job_id: str) -> str:
     return done.stdout.strip()
 
 
-def time_limit(
+def find_time_limit(
     environ: Mapping[str, str],
     job_id: str,
     *,
@@ -145,7 +148,7 @@ def time_limit(
             return None
         case [left, whole] if (left_s := parse_time(left)) is not None and (whole_s := parse_time(whole)):
             return TimeLimit(left_s=left_s, whole_s=whole_s)
-    raise Unmeasured(f"squeue said {shown(answer)}")
+    raise Unmeasured(f"squeue said {quote_value(answer)}")
 
 
 def _squeue_fields(job_id: str, answer: str) -> Sequence[str]:

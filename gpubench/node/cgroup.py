@@ -26,7 +26,7 @@ class Quota:
 
 def cgroup_quota(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Quota | None:
     """The tightest CPU quota over this process, its cgroup's parents included; None: none, or none seen."""
-    files = _files("cpu", "cpu.max", "cpu.cfs_quota_us", membership, mount)
+    files = _list_cgroup_files("cpu", "cpu.max", "cpu.cfs_quota_us", membership, mount)
     quotas = [quota for file in files if (quota := _quota(file, mount))]
     return min(quotas, key=lambda quota: quota.cpus, default=None)
 
@@ -46,12 +46,12 @@ def _quota(file: Path, mount: Path) -> Quota | None:
 
 def memory_limits_mib(membership: Path, mount: Path) -> list[int]:
     """Every limit of host memory over this process. One that is none may be larger than any memory."""
-    files = _files("memory", "memory.max", "memory.limit_in_bytes", membership, mount)
+    files = _list_cgroup_files("memory", "memory.max", "memory.limit_in_bytes", membership, mount)
     return [int(words[0]) >> 20 for file in files if (words := read_words(file)) and words[0].isdigit()]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryKills:
+class OomKillCounter:
     """How many processes the kernel has killed for memory: a count that only goes up."""
 
     file: Path
@@ -63,17 +63,17 @@ class MemoryKills:
         return _oom_kills(self.file) or 0
 
 
-def memory_kills(
+def find_oom_kill_counter(
     membership: Path = MEMBERSHIP, mount: Path = MOUNT, vmstat: Path = VMSTAT
-) -> MemoryKills | None:
+) -> OomKillCounter | None:
     """The nearest count there is; None: the kernel tells of none.
 
     A process that is killed counts in the cgroup that it belongs to, also where a limit further up was met.
     """
-    for file in _files("memory", "memory.events", "memory.oom_control", membership, mount):
+    for file in _list_cgroup_files("memory", "memory.events", "memory.oom_control", membership, mount):
         if _oom_kills(file) is not None:
-            return MemoryKills(file=file, where="this cgroup")
-    return MemoryKills(file=vmstat, where="this host") if _oom_kills(vmstat) is not None else None
+            return OomKillCounter(file=file, where="this cgroup")
+    return OomKillCounter(file=vmstat, where="this host") if _oom_kills(vmstat) is not None else None
 
 
 def _oom_kills(file: Path) -> int | None:
@@ -81,7 +81,7 @@ def _oom_kills(file: Path) -> int | None:
     return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
 
-def _files(controller: str, v2: str, v1: str, membership: Path, mount: Path) -> Iterator[Path]:
+def _list_cgroup_files(controller: str, v2: str, v1: str, membership: Path, mount: Path) -> Iterator[Path]:
     """Where the cgroups over this process may have such a file, by its name in either version, the nearest first."""
     try:
         lines = membership.read_text().splitlines()

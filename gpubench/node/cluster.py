@@ -18,9 +18,9 @@ from pathlib import Path
 from msgspec import structs
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.linux import network_stack
-from gpubench.basics.ports import reserved_port
-from gpubench.basics.words import many
+from gpubench.basics.linux import read_network_stack_id
+from gpubench.basics.ports import reserve_port
+from gpubench.basics.words import format_count
 from gpubench.node.environment import Machine
 from gpubench.node.launch.attempt import INTERRUPTED, is_stopped_soon
 from gpubench.node.launch.launcher import StoppedError
@@ -28,7 +28,7 @@ from gpubench.node.launch.leader import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
 from gpubench.node.parts.allocation import first_address, part_commands
-from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, parts_folder
+from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.parts.process import LostError, PartCommand, PartProcess, close_all
 from gpubench.schema import hosts
@@ -75,7 +75,7 @@ class Cluster:
         launched = time.monotonic()
         with contextlib.ExitStack() as ending:
             try:
-                folder, mark = ending.enter_context(parts_folder(order.log))
+                folder, mark = ending.enter_context(open_parts_folder(order.log))
                 processes: list[PartProcess] = []
                 ending.callback(close_all, processes)
                 infos = self._start(folder, mark, nodes - 1, processes, should_stop)
@@ -111,7 +111,7 @@ class Cluster:
                 was_stopped=trial.has_stopped_first,
             )
             parts = [first, *trial.parts]
-            _add_logs(order.log, hosts.told_apart([part.host for part in parts]), folder)
+            _add_logs(order.log, hosts.name_nodes_apart([part.host for part in parts]), folder)
         return merge_parts(
             parts, is_stopped=trial.is_stopped, launched=done.launched, finished=time.monotonic()
         )
@@ -134,7 +134,9 @@ class Cluster:
         return [process.await_node_info(should_stop) for process in processes]
 
 
-def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_share: bool = False) -> Cluster:
+def make_cluster(
+    first: Node, agents: Sequence[str], address: str | None, *, may_share: bool = False
+) -> Cluster:
     """This node with the further ones that there are. `agents`: how a process is started on each of them (`ssh n2`);
     none: those of the SLURM job. `address`: of this node, as others reach it; None: by its name. `may_share`: see
     `Cluster`.
@@ -224,7 +226,7 @@ def _node_orders(
     UnusableError where the nodes are not alike."""
     address = infos[0].address
     try:
-        interfaces = [network.interface_of(address), *(info.interface for info in infos)]
+        interfaces = [network.find_interface_by_address(address), *(info.interface for info in infos)]
     except UnusableError:
         raise UnusableError(
             f"node {infos[0].host} takes {address} for the first node, which is none of its addresses; say by which "
@@ -234,12 +236,12 @@ def _node_orders(
     orders = [order]
     is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
     for info in infos:
-        if is_loopback and info.network_stack != network_stack():
+        if is_loopback and info.network_stack != read_network_stack_id():
             raise UnusableError(
                 f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; say by "
                 "which IP address others reach it (--network)"
             )
-        if why := _mismatch(order, machine, info):
+        if why := _find_mismatch(order, machine, info):
             raise UnusableError(why)
         cpu_ids = tuple(info.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
@@ -251,7 +253,7 @@ def _node_orders(
             )
         )
     try:
-        port = ending.enter_context(reserved_port(address))
+        port = ending.enter_context(reserve_port(address))
     except OSError as error:
         raise UnusableError(f"ranks can't meet at {address}: {error.strerror}") from None
     return [
@@ -269,11 +271,11 @@ def _node_orders(
     ]
 
 
-def _mismatch(order: TrialOrder, machine: Machine, info: NodeInfo) -> str:
+def _find_mismatch(order: TrialOrder, machine: Machine, info: NodeInfo) -> str:
     """Why a trial can't be shared equally with this node; empty where it can."""
     wanted = len(order.gpu_uuids)
     if len(info.gpus) < wanted:
-        return f"node {info.host} shows {many(len(info.gpus), 'GPU')}, the trial needs {wanted} there"
+        return f"node {info.host} shows {format_count(len(info.gpus), 'GPU')}, the trial needs {wanted} there"
     first_gpus = {(gpu.name, gpu.memory_mib) for gpu in machine.gpus if gpu.uuid in order.gpu_uuids}
     further_gpus = {(gpu.name, gpu.memory_mib) for gpu in info.gpus[:wanted]}
     if wanted and first_gpus != further_gpus:
@@ -299,7 +301,7 @@ def _add_logs(log: Path, called: Sequence[str], folder: PartsFolder) -> None:
     """What processes of further nodes have printed, below what those of this one have: of parts that were lost, too."""
     for number, name in enumerate(called[1:], 1):
         try:
-            printed = folder.read(folder.log(number))
+            printed = folder.read(folder.make_log_path(number))
             if printed:
                 with log.open("ab") as file:
                     file.write(f"\n---- node {name} ----\n".encode() + printed)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
-from gpubench.node.allocation import Allocation, allocation
+from gpubench.node.allocation import Allocation, find_allocation
 from gpubench.node.cgroup import MEMBERSHIP, MOUNT, cgroup_quota, memory_limits_mib, read_words
 
 
@@ -72,7 +72,7 @@ class Machine:
         return self.cpu_quota is None and self.allocation is not None and self.cpu_count < len(self.cpu_ids)
 
     @property
-    def shows(self) -> str:
+    def sentence_start(self) -> str:
         """How a sentence begins that says what there is: `this machine shows`, `SLURM job 12 was given`."""
         return f"{self.allocation.description} was given" if self.allocation else "this machine shows"
 
@@ -80,12 +80,12 @@ class Machine:
 # ---------------------------------------------------------------- what may be used
 
 
-def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> Machine:
+def make_machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> Machine:
     """The machine as this process may use it. `nvml` None: no GPUs."""
     cpu_ids = tuple(sorted(os.sched_getaffinity(0)))
     quota = cgroup_quota()
     limits = [len(cpu_ids)]
-    job = allocation(environ)
+    job = find_allocation(environ)
     if job is not None and job.cpus is not None:
         limits.append(job.cpus)
     usage_file = None
@@ -96,7 +96,7 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
         host=socket.gethostname(),
         gpus=visible_gpus(nvml.devices if nvml else (), environ.get("CUDA_VISIBLE_DEVICES")),
         driver=nvml.driver if nvml else None,
-        cpu_name=cpu_name(),
+        cpu_name=read_cpu_name(),
         cpu_ids=cpu_ids,
         cpu_count=min(limits),
         cpu_usage_file=usage_file,
@@ -156,7 +156,7 @@ def memory_mib(
 # ---------------------------------------------------------------- what goes beside a result
 
 
-def machine_key(machine: Machine, device: str) -> str:
+def make_machine_key(machine: Machine, device: str) -> str:
     """What a result depends on: `NVIDIA H200, 143771 MiB`, or the CPU model where `device` is `cpu`.
 
     Raises UnusableError where `device` is `cuda` and there is no GPU.
@@ -170,7 +170,7 @@ def machine_key(machine: Machine, device: str) -> str:
     return " + ".join(dict.fromkeys(f"{gpu.name}, {gpu.memory_mib} MiB" for gpu in machine.gpus))
 
 
-def environment_facts(machine: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def collect_environment_facts(machine: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The columns of `columns.ENVIRONMENT` and `columns.ALLOCATION` except `cuda` (torch knows) and `started_at`.
 
     More facts stand beside them.
@@ -182,7 +182,7 @@ def environment_facts(machine: Machine, environ: Mapping[str, str] = os.environ)
         "gpu_count": len(machine.gpus),
         "gpu_reserved_mib": max(known) if known and len(known) == len(machine.gpus) else None,
         "driver": machine.driver,
-        "torch": _version("torch"),
+        "torch": _find_package_version("torch"),
         "cpu_name": machine.cpu_name,
         "cpu_count": machine.cpu_count,
         "gpubench": __version__,
@@ -190,9 +190,9 @@ def environment_facts(machine: Machine, environ: Mapping[str, str] = os.environ)
         "slurm_node": machine.allocation.node if machine.allocation else None,
         "slurm_partition": machine.allocation.partition if machine.allocation else None,
         "memory_limit_mib": machine.memory_mib,
-        "mps": mps(environ) if machine.gpus else None,
-        "torchvision": _version("torchvision"),
-        "torchcodec": _version("torchcodec"),
+        "mps": find_mps_state(environ) if machine.gpus else None,
+        "torchvision": _find_package_version("torchvision"),
+        "torchcodec": _find_package_version("torchcodec"),
         "python": platform.python_version(),
         "os": _os_name(),
         "kernel": platform.release(),
@@ -206,7 +206,7 @@ _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's own number of the one that sees all processes."""
 
 
-def mps(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
+def find_mps_state(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
     """Whether CUDA programs started from here share GPUs through NVIDIA's Multi-Process Service.
 
     `on`: a control daemon runs for the folder that they would look in. `off`: there is none. `perhaps`: the folder
@@ -236,7 +236,7 @@ def _sees_all_processes(proc: Path) -> bool:
     return namespace == _FIRST_PID_NAMESPACE and bool(read_words(proc / "1/comm"))
 
 
-def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+def read_cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """The CPU model; the architecture where the kernel names no model (most Arm machines)."""
     try:
         text = cpuinfo.read_text()
@@ -256,7 +256,7 @@ def _os_name() -> str:
         return platform.system()
 
 
-def _version(package: str) -> str | None:
+def _find_package_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:

@@ -28,7 +28,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.locks import Locks
 from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.nvml import Nvml, lost_at_start, open_nvml, why_lost
+from gpubench.node.watch.nvml import Nvml, explain_lost_gpu, list_gpus_lost_at_start, open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.gpu_look import Look
@@ -58,18 +58,18 @@ class Node:
 
     # ---- before a sweep ----
 
-    def facts(self) -> dict[str, Any]:
+    def collect_facts(self) -> dict[str, Any]:
         """What goes beside every result: see `environment_facts`."""
-        return environment.environment_facts(self.machine)
+        return environment.collect_environment_facts(self.machine)
 
-    def clear(self) -> None:
+    def remove_leftovers(self) -> None:
         """Removes what sweeps of this user that were killed have left here."""
-        scratch.remove_abandoned()
+        scratch.remove_abandoned_folders()
 
-    def host_load(self, look_s: float) -> float | None:
+    def measure_host_load(self, look_s: float) -> float | None:
         """Per cent of the CPUs that others keep busy in the next `look_s` seconds; None: the kernel does not tell."""
         try:
-            return host_load.busy_pct(self.machine, look_s)
+            return host_load.measure_busy_pct(self.machine, look_s)
         except Unmeasured:
             return None
 
@@ -81,13 +81,13 @@ class Node:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
         return [] if self.gpu_locks is None else self.gpu_locks.take(uuids)
 
-    def lost_at_start(self) -> dict[int, str]:
+    def list_gpus_lost_at_start(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
-        return lost_at_start(self.nvml)
+        return list_gpus_lost_at_start(self.nvml)
 
-    def lost_gpus(self) -> dict[int, str]:
+    def list_lost_gpus(self) -> dict[int, str]:
         """Index -> the driver's words, of those of the machine's GPUs that the driver has lost."""
-        reasons = {gpu.index: why_lost(self.nvml, gpu.uuid) for gpu in self.machine.gpus}
+        reasons = {gpu.index: explain_lost_gpu(self.nvml, gpu.uuid) for gpu in self.machine.gpus}
         return {index: words for index, words in reasons.items() if words is not None}
 
     def probe_user_code(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> probe.ProbeResult:
@@ -97,7 +97,7 @@ class Node:
     def start(self) -> None:
         """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises
         UnusableError where there is no folder for temporary files."""
-        self._compiled = self._ending.enter_context(scratch.compile_cache_folder(os.environ))
+        self._compiled = self._ending.enter_context(scratch.open_compile_cache(os.environ))
         self.launcher = ForkServer(self._compiled)
 
     def wait_ready(self, should_stop: Callable[[], bool]) -> bool:
@@ -124,10 +124,10 @@ class Node:
         `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
         a second.
         """
-        with scratch.scratch_folder() as self._scratch:
+        with scratch.open_scratch_folder() as self._scratch:
             folders = [self._scratch / str(index) for index in range(len(orders))]
             try:
-                placed = list(map(_with_scratch, orders, left_out, folders))
+                placed = list(map(_prepare_scratch, orders, left_out, folders))
             except UnusableError as error:
                 now = time.monotonic()
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
@@ -147,7 +147,9 @@ class Node:
         watchers: list[Watcher] = []
 
         def pids_of_other_jobs(index: int) -> Callable[[], set[int]]:
-            return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
+            return lambda: {
+                pid for k, other in enumerate(watchers) if k != index for pid in other.list_pids()
+            }
 
         for index, order in enumerate(orders):
             watchers.append(
@@ -171,20 +173,20 @@ class Node:
         self.launcher.close()
         self._ending.close()
 
-    def abandon(self) -> None:
+    def remove_temporary_folders(self) -> None:
         """What a process that is about to end at once still clears away."""
         for folder in (self._scratch, self._compiled):
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def this_machine() -> Node:
+def make_this_node() -> Node:
     """The node that the sweep itself runs on."""
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.machine(nvml), gpu_locks=Locks())
+    return Node(nvml=nvml, machine=environment.make_machine(nvml), gpu_locks=Locks())
 
 
-def _with_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
+def _prepare_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
     """The order with a scratch folder, which holds the names of the images that are left out."""
     folder.mkdir()
     data, names = order.data, folder / LEFT_OUT

@@ -18,9 +18,9 @@ from msgspec import structs
 
 from gpubench import __version__
 from gpubench.basics.errors import GpubenchError, UnusableError
-from gpubench.basics.linux import network_stack
+from gpubench.basics.linux import read_network_stack_id
 from gpubench.basics.stopping import SIGNALS
-from gpubench.node.node import Node, this_machine
+from gpubench.node.node import Node, make_this_node
 from gpubench.node.parts import network
 from gpubench.node.parts.files import (
     NodeInfo,
@@ -76,7 +76,7 @@ class Input:
             timeout = 0
 
 
-def run(lines: Input) -> None:
+def run_part(lines: Input) -> None:
     """One part, from its first line to its file. Raises GpubenchError, OSError."""
     opened = lines.take()
     if not isinstance(opened, PreparePart):
@@ -85,8 +85,8 @@ def run(lines: Input) -> None:
     _await_mark(folder, opened.mark, lines)
     address = network.resolve(opened.first)
     interface = network.interface_towards(address)
-    node = this_machine()
-    node.clear()
+    node = make_this_node()
+    node.remove_leftovers()
     node.start()
     try:
         if not node.wait_ready(lines.is_ended):
@@ -99,17 +99,17 @@ def run(lines: Input) -> None:
             cpu_ids=node.machine.cpu_ids,
             address=address,
             interface=interface,
-            network_stack=network_stack(),
+            network_stack=read_network_stack_id(),
         )
-        write_answer(folder.node_info(opened.number), info)
+        write_answer(folder.make_info_path(opened.number), info)
         request = lines.take()
         if isinstance(request, RunPart):
-            log = folder.log(opened.number)
+            log = folder.make_log_path(opened.number)
             log.touch()
             done = _run_trial(
                 node, structs.replace(request, order=structs.replace(request.order, log=log)), lines
             )
-            write_answer(folder.attempt(opened.number), done)
+            write_answer(folder.make_attempt_path(opened.number), done)
     finally:
         node.close()
 
@@ -150,7 +150,7 @@ def main() -> int:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     try:
-        run(Input(0))
+        run_part(Input(0))
     except GpubenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code

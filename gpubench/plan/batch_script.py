@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import shown
+from gpubench.basics.quoted import quote_value
 
 SIGNAL_S = 120
 """How long before its time limit a job is told that it ends: for the unit that runs then, and the tables."""
@@ -57,7 +57,7 @@ class BatchScript:
 
     @property
     def signal_s(self) -> int:
-        return min(SIGNAL_S, math.ceil(seconds(self.time) / SHARE))
+        return min(SIGNAL_S, math.ceil(parse_time_limit(self.time) / SHARE))
 
     def text(self) -> str:
         """The script."""
@@ -122,7 +122,7 @@ def count_gpus(options: Sequence[str], nodes: int) -> int:
     return max(counts)
 
 
-def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
+def split_sbatch_arguments(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """The experiment file among words of a command line, and the others as options of sbatch, each with its value.
 
     Raises UsageError for a word that is neither.
@@ -143,13 +143,13 @@ def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
             takes_value = False
         else:
             raise UsageError(
-                f"{shown(word)} is neither an experiment file nor the value of an option; options of the sweep stand "
+                f"{quote_value(word)} is neither an experiment file nor the value of an option; options of the sweep stand "
                 "behind --: gpubench slurm EXPERIMENT.toml --partition gpu -- --rounds 5"
             )
     return file, options
 
 
-def seconds(text: str) -> int:
+def parse_time_limit(text: str) -> int:
     """SLURM's own forms of a time: `90` (minutes), `10:30`, `2:00:00`, `1-12`, `1-12:00:00`, `UNLIMITED`. Raises
     UsageError."""
     if text.strip().upper() in ("UNLIMITED", "INFINITE"):
@@ -164,12 +164,12 @@ def seconds(text: str) -> int:
         total = 60 * (first or 0) + (second or 0)
     if not total:  # SLURM takes no time for no limit at all
         raise UsageError(
-            f"--time: {shown(text)} is no time of SLURM's; write 90 (minutes), 2:00:00, 1-12:00:00 or UNLIMITED"
+            f"--time: {quote_value(text)} is no time of SLURM's; write 90 (minutes), 2:00:00, 1-12:00:00 or UNLIMITED"
         )
     return total
 
 
-def limit(units_s: Sequence[float], tasks: int) -> str:
+def format_time_limit(units_s: Sequence[float], tasks: int) -> str:
     """The time limit of each of so many tasks that share these units: with room, in whole five minutes."""
     share = max([sum(units_s) / tasks, *units_s], default=0.0)
     needs = max(LEAST_S, MARGIN * share + SIGNAL_S + RESOLUTION_S)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gpubench.basics.words import many
+from gpubench.basics.words import format_count
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.shares import processes
+from gpubench.plan.shares import count_ranks
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
 
@@ -25,7 +25,7 @@ class Combination:
     """Jobs that run at the same time, this one among them."""
 
 
-def _list_of_devices(case: Combination) -> Iterator[str]:
+def _list_device_problems(case: Combination) -> Iterator[str]:
     """What is wrong with the devices that a trial asks for, and with its strategy on them."""
     t, on_cpu = case.trial, case.device == "cpu"
     strategy = catalog.STRATEGIES[t.strategy]
@@ -102,9 +102,9 @@ def _list_of_devices(case: Combination) -> Iterator[str]:
             yield f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
 
 
-def _list_of_work(case: Combination) -> Iterator[str]:
+def _list_work_problems(case: Combination) -> Iterator[str]:
     """What is wrong with the work that is to be shared."""
-    t, facts, ranks = case.trial, case.facts, processes(case.trial)
+    t, facts, ranks = case.trial, case.facts, count_ranks(case.trial)
     share = t.devices * t.accumulate
     if t.batch_size % share:
         parts = f"{t.devices} devices × {t.accumulate} micro-batches"
@@ -114,13 +114,13 @@ def _list_of_work(case: Combination) -> Iterator[str]:
         yield f"the data have only {facts.train_images:,} training images"
     if images and t.batch_size > images:
         broken = facts.skipped_images
-        left_out = f": {many(broken, 'other')} can't be decoded and {'is' if broken == 1 else 'are'} left out"
-        yield f"a batch of {t.batch_size:,} is larger than the epoch of {many(images, 'image')}" + (
+        left_out = f": {format_count(broken, 'other')} can't be decoded and {'is' if broken == 1 else 'are'} left out"
+        yield f"a batch of {t.batch_size:,} is larger than the epoch of {format_count(images, 'image')}" + (
             left_out if broken else ""
         )
     if t.workers and t.workers % ranks:
         yield (
-            f"{many(t.workers, 'worker')} can't be shared equally by {ranks} processes: take a multiple of {ranks}"
+            f"{format_count(t.workers, 'worker')} can't be shared equally by {ranks} processes: take a multiple of {ranks}"
         )
     if t.execution == "graph" and not catalog.OPTIMIZERS[t.optimizer].capturable:
         yield f"a step of {t.optimizer} can't be captured into a CUDA graph"
@@ -130,14 +130,14 @@ def _list_of_work(case: Combination) -> Iterator[str]:
         yield f"{t.model} has no width to set"
 
 
-def _list_of_measuring(case: Combination) -> Iterator[str]:
+def _list_measuring_problems(case: Combination) -> Iterator[str]:
     """What is wrong with how long it is trained, and beside what."""
     t, warmup = case.trial, case.trial.warmup_epochs or 0
     if t.epochs is None and t.warmup_epochs is not None:
         yield "warmup_epochs are of whole epochs: give their number, epochs (--epochs), or leave it out"
     if t.epochs is not None and warmup >= t.epochs:
         yield (
-            f"{warmup} of {many(t.epochs, 'epoch')} warm up, which leaves none to measure: write --epochs "
+            f"{warmup} of {format_count(t.epochs, 'epoch')} warm up, which leaves none to measure: write --epochs "
             f"{warmup + 1} or more, or --set warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"
         )
     if t.until_top1 is None and t.confirm_top1:
@@ -158,13 +158,13 @@ def _list_of_measuring(case: Combination) -> Iterator[str]:
 
 
 RULES: tuple[Callable[[Combination], Iterator[str]], ...] = (
-    _list_of_devices,
-    _list_of_work,
-    _list_of_measuring,
+    _list_device_problems,
+    _list_work_problems,
+    _list_measuring_problems,
 )
 
 
-def why_senseless(
+def find_trial_conflict(
     t: Trial, variant: catalog.Variant, device: str, facts: DataFacts, *, together: int = 1
 ) -> str | None:
     """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved.
@@ -175,7 +175,7 @@ def why_senseless(
     return next((reason for rule in RULES for reason in rule(case)), None)
 
 
-def why_not_together(trials: list[Trial]) -> str | None:
+def find_group_conflict(trials: list[Trial]) -> str | None:
     """Why these jobs can't run side by side; None where they can."""
     if len({t.cpu_sharing for t in trials}) > 1:
         return "jobs that run together have their CPUs all shared or all pinned"
@@ -183,12 +183,12 @@ def why_not_together(trials: list[Trial]) -> str | None:
         return "jobs that run together measure all a window or all whole epochs"
     for index, t in enumerate(trials):
         if t.gpu_mem_cap_mib is not None and any(
-            _gpus(t) & _gpus(o) for o in trials[:index] + trials[index + 1 :]
+            _find_gpu_ids(t) & _find_gpu_ids(o) for o in trials[:index] + trials[index + 1 :]
         ):
             return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
     return None
 
 
-def _gpus(t: Trial) -> set[int]:
+def _find_gpu_ids(t: Trial) -> set[int]:
     """The GPUs of a trial by number; those of a trial that names none are the first."""
     return set(t.gpu_ids) if t.gpu_ids is not None else set(range(t.gpus or 1))

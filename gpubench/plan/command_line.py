@@ -8,15 +8,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from gpubench.basics.errors import unknown
+from gpubench.basics.errors import make_unknown_name_error
 from gpubench.node import environment
 from gpubench.plan import experiment_file
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import job_option, with_options
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.options import apply_options, parse_job_option
+from gpubench.plan.plan import Plan, expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ORDERS, Options
-from gpubench.plan.values import as_text
+from gpubench.plan.values import format_field_value
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS
 
@@ -30,32 +30,34 @@ OF_THE_WORK = (
 def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Experiment:
     """The file's experiment, or the built-in one that suits the machine, with the options in place of its fields."""
     if path is not None:
-        base = experiment_file.load(path)
+        base = experiment_file.read_experiment_file(path)
     else:
         asks_for_gpus = options.fields.get("device") == "cuda" or {"gpus", "gpu_ids"} & set(options.fields)
         on_cpu = options.fields.get("device") == "cpu" or not (has_gpu or asks_for_gpus)
         name = "cpu.toml" if on_cpu else "gpu.toml"
-        base = experiment_file.parse(
+        base = experiment_file.parse_experiment(
             resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name
         )
         # Who names images, or trains on them, wants them read; and other images have a size of their own.
         without = {"variant"} if {"data", "epochs", "until_top1"} & options.fields.keys() else set()
         without |= {"input_size"} if "data" in options.fields else set()
         base = replace(base, fixed={k: v for k, v in base.fixed.items() if k not in without})
-    changed = with_options(base, options)
+    changed = apply_options(base, options)
     # Other axes ask another question than the built-in one, and so do jobs that run together. Its name stays: with it
     # the results folder, where rows of trials alone may be that jobs can be compared with.
     is_same_question = path is not None or (changed.varied, changed.groups) == (base.varied, base.groups)
     return changed if is_same_question else replace(changed, question="")
 
 
-def make_plan(experiment: Experiment, machine: environment.Machine, sources: Disk, order: str | None) -> Plan:
+def make_plan(
+    experiment: Experiment, machine: environment.Machine, sources: DiskSources, order: str | None
+) -> Plan:
     """The plan of an experiment for this kind of machine."""
     if order is not None and order not in ORDERS:
-        raise unknown("order", order, ORDERS)
+        raise make_unknown_name_error("order", order, ORDERS)
     device = "cuda" if machine.gpus else "cpu"
     order = order or ("random" if experiment.repeats > 1 else "given")
-    return expand(experiment, device=device, sources=sources, order=order, cpus=machine.cpu_count)
+    return expand_experiment(experiment, device=device, sources=sources, order=order, cpus=machine.cpu_count)
 
 
 def infer_fields(
@@ -67,12 +69,14 @@ def infer_fields(
     whose batch size nobody gives it is those of the trials. `trials`: what each asked for. `usual`: what is taken of a
     field otherwise.
     """
-    given = {*options.fields, *(name for text in options.jobs for name in job_option(text))}
+    given = {*options.fields, *(name for text in options.jobs for name in parse_job_option(text))}
     wanted = {name: options.fields[name].split(",") for name in OF_THE_WORK if name in options.fields}
     rows = [
         row
         for row in trials
-        if all(row.get(name) is None or as_text(row[name]) in texts for name, texts in wanted.items())
+        if all(
+            row.get(name) is None or format_field_value(row[name]) in texts for name, texts in wanted.items()
+        )
     ]
     filled: dict[str, Any] = {}
     for name in OF_THE_WORK:
@@ -83,13 +87,13 @@ def infer_fields(
         del filled["variant"]  # a user's own one, which only their file defines
     for name in set(OF_THE_WORK) - given:
         rows = [row for row in rows if row.get(name) in (None, filled.get(name, usual[name]))] or rows
-    texts = {name: as_text(value) for name, value in filled.items()}
+    texts = {name: format_field_value(value) for name, value in filled.items()}
     sizes = sorted({row["batch_size"] for row in rows if row.get("batch_size")})
     if sizes and "batch_size" not in given and not options.jobs:
         texts["batch_size"] = ",".join(map(str, sizes))
     return texts
 
 
-def list_usual(experiment: Experiment) -> dict[str, Any]:
+def find_usual_values(experiment: Experiment) -> dict[str, Any]:
     """What a sweep of this experiment takes of a field that nobody gives."""
-    return {**trial.make({}).asdict(), **experiment.fixed}
+    return {**trial.make_trial({}).asdict(), **experiment.fixed}

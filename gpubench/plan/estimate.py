@@ -9,11 +9,17 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.schema.catalog import SMALL_MODELS
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import WARM_UP_S, asked_s, blocks, count_window_steps, warm_up_steps
+from gpubench.schema.window import (
+    WARM_UP_S,
+    choose_window_s,
+    count_block_steps,
+    count_window_steps,
+    warm_up_steps,
+)
 
 START_S = {"cuda": 4.0, "cpu": 1.0}
 """Process, context, first step, end: seen on an H200 host (mobilenet_v2 takes more, resnet34 less) and on two cores."""
@@ -40,13 +46,13 @@ class Estimate:
     """It takes at least so long, whatever was guessed: a try that was stopped tells."""
 
 
-def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Row]) -> list[Estimate]:
+def estimate_trials(trials: Sequence[tuple[Trial, ResolvedTrial]], rows: Sequence[Row]) -> list[Estimate]:
     """The time of each trial's process. `rows`: those of trials.csv that are ok."""
     known = _Known(rows)
     return [_estimate(t, resolved, known) for t, resolved in trials]
 
 
-def _estimate(t: Trial, resolved: Resolved, known: _Known) -> Estimate:
+def _estimate(t: Trial, resolved: ResolvedTrial, known: _Known) -> Estimate:
     row = known.nearest(t)
     rate = row.images_per_s if row is not None else None
     step_s = t.batch_size / rate if rate else _guessed_step_s(t, resolved)
@@ -55,22 +61,22 @@ def _estimate(t: Trial, resolved: Resolved, known: _Known) -> Estimate:
         steps = resolved.train_images // t.batch_size * t.epochs
         return Estimate(start_s + steps * step_s, rate is not None)
     wave = resolved.workers // resolved.processes
-    block, plain = blocks(wave, t.sync_every, breakdown=t.breakdown)
+    block, plain = count_block_steps(wave, t.sync_every, breakdown=t.breakdown)
 
     def measuring_s(window: float | None, steps: int | None, step_s: float) -> float:
         """Seconds of warm-up and window. `window`, `steps`: as asked for."""
-        count = steps or count_window_steps(asked_s(window, resolved.device), step_s, block, plain)
+        count = steps or count_window_steps(choose_window_s(window, resolved.device), step_s, block, plain)
         return max(WARM_UP_S, warm_up_steps(wave * t.prefetch) * step_s) + count * step_s
 
     mine_s = measuring_s(t.window, t.steps, step_s)
     if row is not None and rate and row.batch_size and row.took_s is not None and row.kind == "steady rate":
         # Whatever else it did took as long: it started, prepared its kernels, and ended.
-        its_s = measuring_s(row.value("window"), row.steps, row.batch_size / rate)
+        its_s = measuring_s(row.get_value("window"), row.steps, row.batch_size / rate)
         return Estimate(max(mine_s, row.took_s - its_s + mine_s), True)
     return Estimate(start_s + mine_s, rate is not None)
 
 
-def _guessed_step_s(t: Trial, resolved: Resolved) -> float:
+def _guessed_step_s(t: Trial, resolved: ResolvedTrial) -> float:
     """Seconds of a step, of which nothing is known."""
     cpus = max(1, resolved.all_cpus)
     each_step_s = 0.0
@@ -94,7 +100,7 @@ class _Known:
         self._models: dict[str, dict[tuple[Any, ...], dict[int, Row]]] = {}
         for row in rows:
             if row.images_per_s and row.model and row.batch_size:
-                kind = (row.input_size, row.gpus, *(row.value(name) for name in _KIND))
+                kind = (row.input_size, row.gpus, *(row.get_value(name) for name in _KIND))
                 self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
 
     def nearest(self, t: Trial) -> Row | None:
@@ -128,7 +134,7 @@ class Forecast:
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         """Of the units that ran last how long they took, and should have."""
 
-    def took(self, index: int, seconds: float) -> None:
+    def note_duration(self, index: int, seconds: float) -> None:
         """Notes how long the unit at this index really took."""
         if self._seconds[index]:
             self._recent.append((seconds, self._seconds[index]))
@@ -142,11 +148,11 @@ class Forecast:
             else 1.0
         )
 
-    def of(self, index: int) -> float:
+    def estimate_unit_s(self, index: int) -> float:
         """Seconds that the unit at this index should take in all."""
         return self.pace * self._seconds[index]
 
-    def after(self, index: int) -> float:
+    def estimate_rest_s(self, index: int) -> float:
         """Seconds that the units after this index should take."""
         return self.pace * self._after[index]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.basics.errors import UsageError, unknown
-from gpubench.basics.quoted import shown
-from gpubench.plan.groups import Group, check_group, copies_of
+from gpubench.basics.errors import UsageError, make_unknown_name_error
+from gpubench.basics.quoted import quote_value
+from gpubench.plan.groups import Group, check_group, count_copies
 from gpubench.plan.rounds import UNASKED, Rounds
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog
@@ -56,12 +56,12 @@ class Experiment:
     @property
     def most_copies(self) -> int:
         """The highest number of copies that its fields and axes ask for."""
-        return max(copies_of({"copies": number}) or 1 for number in self._all_of("copies"))
+        return max(count_copies({"copies": number}) or 1 for number in self._list_field_values("copies"))
 
     @property
     def most_nodes(self) -> int:
         """Over how many nodes its largest trial goes, by its fields and axes."""
-        return max(int(number or 1) for number in self._all_of("nodes"))
+        return max(int(number or 1) for number in self._list_field_values("nodes"))
 
     @property
     def says_how_long(self) -> bool:
@@ -70,12 +70,12 @@ class Experiment:
             value is not None
             for field in ("window", "steps", "epochs", "until_top1")
             for value in (
-                *self._all_of(field),
+                *self._list_field_values(field),
                 *(job.get(field) for group in self.groups for job in group.jobs),
             )
         )
 
-    def _all_of(self, field: str) -> Iterator[Any]:
+    def _list_field_values(self, field: str) -> Iterator[Any]:
         """Every value that it gives a field of a trial; None where it is left to its default."""
         yield self.fixed.get(field)
         for axis in self.axes:
@@ -83,12 +83,12 @@ class Experiment:
                 yield from (step[axis.fields.index(field)] for step in axis.values)
 
 
-def checked(experiment: Experiment) -> Experiment:
+def check_experiment(experiment: Experiment) -> Experiment:
     """The experiment, if its groups make sense."""
     for index, group in enumerate(experiment.groups):
         check_group(group, most_copies=experiment.most_copies)
         if group.title in [other.title for other in experiment.groups[:index]]:
-            raise UsageError(f"two groups are named {shown(group.title)}; give each a name of its own")
+            raise UsageError(f"two groups are named {quote_value(group.title)}; give each a name of its own")
     return experiment
 
 
@@ -101,9 +101,9 @@ def check_once(names: Sequence[str], places: str) -> None:
                 raise UsageError(f"{name} is given {beside} in {places}: once is enough")
 
 
-def policy(text: str) -> catalog.BadImages:
+def parse_bad_images(text: str) -> catalog.BadImages:
     """`fail` or `skip`. Raises UsageError for anything else."""
     for known in catalog.BAD_IMAGES:
         if text == known:
             return known
-    raise unknown("--bad-images", text, catalog.BAD_IMAGES)
+    raise make_unknown_name_error("--bad-images", text, catalog.BAD_IMAGES)

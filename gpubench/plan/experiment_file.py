@@ -18,15 +18,15 @@ from gpubench.plan.experiment import (
     DEFAULT_TIMEOUT_S,
     Axis,
     Experiment,
+    check_experiment,
     check_once,
-    checked,
 )
 from gpubench.plan.groups import Group
-from gpubench.plan.rounds import as_table, rounds_of
+from gpubench.plan.rounds import encode_rounds, parse_rounds
 from gpubench.schema import catalog
 from gpubench.schema.events import Finite
 from gpubench.schema.trial_fields import select_fields
-from gpubench.schema.validation import convert
+from gpubench.schema.validation import convert_value
 
 Argument = str | bool | int | Finite
 """What can stand in a record: no date, no time, no number that is not finite."""
@@ -92,7 +92,7 @@ class _ExperimentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     run: _RunTable = msgspec.field(default_factory=_RunTable)
 
 
-def load(path: Path) -> Experiment:
+def read_experiment_file(path: Path) -> Experiment:
     """The experiment of a TOML file. Raises UsageError in one line for anything wrong with it."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -102,10 +102,10 @@ def load(path: Path) -> Experiment:
         ) from None
     except UnicodeDecodeError:
         raise UsageError(f"experiment file {path} is no text in UTF-8; save it as one") from None
-    return parse(text, str(path))
+    return parse_experiment(text, str(path))
 
 
-def parse(text: str, where: str) -> Experiment:
+def parse_experiment(text: str, where: str) -> Experiment:
     """The experiment of TOML text; `where` names it in errors."""
     try:
         table = tomllib.loads(text)
@@ -115,8 +115,12 @@ def parse(text: str, where: str) -> Experiment:
     resolved = table.pop("plan", None)  # what a stored plan says of how it was resolved
     is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
-        file = convert(table, _ExperimentFile)
-        return _by_whole_epochs(_experiment(file, is_checked=is_earlier)) if is_earlier else _experiment(file)
+        file = convert_value(table, _ExperimentFile)
+        return (
+            _default_to_whole_epochs(_make_experiment(file, is_checked=is_earlier))
+            if is_earlier
+            else _make_experiment(file)
+        )
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
@@ -127,7 +131,7 @@ EPOCHS_BEFORE = 3
 """What versions before 0.2 trained where nobody said how long."""
 
 
-def _by_whole_epochs(experiment: Experiment) -> Experiment:
+def _default_to_whole_epochs(experiment: Experiment) -> Experiment:
     """The experiment of a plan that a version before 0.2 stored, which measured whole epochs unasked."""
     given = {*experiment.fixed, *(name for axis in experiment.axes for name in axis.fields)}
     if {"epochs", "until_top1"} & given:  # what a job of a group gives beats what is fixed
@@ -135,7 +139,7 @@ def _by_whole_epochs(experiment: Experiment) -> Experiment:
     return replace(experiment, fixed={**experiment.fixed, "epochs": EPOCHS_BEFORE})
 
 
-def _variant(table: _VariantTable) -> catalog.Variant:
+def _make_variant(table: _VariantTable) -> catalog.Variant:
     return catalog.Variant(
         files=table.files,
         cpu=tuple({t: {}} if isinstance(t, str) else t for t in table.cpu),
@@ -145,86 +149,94 @@ def _variant(table: _VariantTable) -> catalog.Variant:
     )
 
 
-def _experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Experiment:
+def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Experiment:
     """`is_checked`: it was asked for once, by a version that knew other rivals."""
-    fixed = {name: values.from_toml(name, value) for name, value in file.fixed.items()}
+    fixed = {name: values.decode_toml_value(name, value) for name, value in file.fixed.items()}
     run = {
-        name: values.from_toml(name, given)
+        name: values.decode_toml_value(name, given)
         for name in _RUN_FIELDS
         if (given := getattr(file.run, name)) is not None
     }
     axes = [
-        Axis((name,), tuple((v,) for v in values.axis_from_toml(name, given)))
+        Axis((name,), tuple((v,) for v in values.decode_toml_axis(name, given)))
         for name, given in file.axes.items()
     ]
-    axes += [_zipped(table) for table in file.zip]
+    axes += [_make_zipped_axis(table) for table in file.zip]
     moving = (name for axis in axes for name in axis.fields)
     if not is_checked:
         check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
     if not all(file.exclude):
         raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
-    return checked(
+    return check_experiment(
         Experiment(
             name=file.name,
             question=file.question,
             fixed=fixed | run,
             axes=tuple(axes),
-            groups=tuple(_group(table) for table in file.group),
-            excludes=tuple({n: values.from_toml(n, v) for n, v in table.items()} for table in file.exclude),
-            variants=catalog.VARIANTS | {name: _variant(table) for name, table in file.variants.items()},
+            groups=tuple(_make_group(table) for table in file.group),
+            excludes=tuple(
+                {n: values.decode_toml_value(n, v) for n, v in table.items()} for table in file.exclude
+            ),
+            variants=catalog.VARIANTS | {name: _make_variant(table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
-            rounds=rounds_of(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
-            timeout_s=values.seconds(file.run.timeout),
+            rounds=parse_rounds(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
+            timeout_s=values.parse_seconds(file.run.timeout),
             bad_images=file.run.bad_images,
         )
     )
 
 
-def _group(table: _GroupTable) -> Group:
-    jobs = tuple({name: values.from_toml(name, value) for name, value in job.items()} for job in table.jobs)
+def _make_group(table: _GroupTable) -> Group:
+    jobs = tuple(
+        {name: values.decode_toml_value(name, value) for name, value in job.items()} for job in table.jobs
+    )
     for job in jobs:
         check_once(list(job), "a job")
     return Group(name=clean(table.name).strip(), jobs=jobs, pairs=table.pairs)
 
 
-def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:
+def _make_zipped_axis(table: Mapping[str, Sequence[Any]]) -> Axis:
     lengths = {len(given) for given in table.values()}
     if len(lengths) != 1 or lengths == {0}:
         sizes = ", ".join(f"{name} has {len(given)}" for name, given in table.items())
         raise UsageError(f"zipped fields need equally many values, one at least: {sizes or 'none is given'}")
-    columns = [[values.from_toml(name, v) for v in given] for name, given in table.items()]
+    columns = [[values.decode_toml_value(name, v) for v in given] for name, given in table.items()]
     return Axis(tuple(table), tuple(zip(*columns, strict=True)))
 
 
-def to_toml(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
+def format_experiment(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
     """The experiment as a file that `parse` reads back, with `resolved` (data fingerprints, device) as [plan]."""
     import tomli_w
 
     table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}
-    table["fixed"] = {name: values.to_toml(v) for name, v in experiment.fixed.items()}
+    table["fixed"] = {name: values.encode_toml_value(v) for name, v in experiment.fixed.items()}
     table["axes"] = {
-        a.fields[0]: [values.to_toml(v[0]) for v in a.values] for a in experiment.axes if len(a.fields) == 1
+        a.fields[0]: [values.encode_toml_value(v[0]) for v in a.values]
+        for a in experiment.axes
+        if len(a.fields) == 1
     }
     table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
-    table["run"] |= as_table(experiment.rounds)
+    table["run"] |= encode_rounds(experiment.rounds)
     if experiment.bad_images != "fail":
         table["run"]["bad_images"] = experiment.bad_images
     table["zip"] = [
-        {name: [values.to_toml(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
+        {name: [values.encode_toml_value(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
         for a in experiment.axes
         if len(a.fields) > 1
     ]
-    table["exclude"] = [{name: values.to_toml(v) for name, v in e.items()} for e in experiment.excludes]
+    table["exclude"] = [
+        {name: values.encode_toml_value(v) for name, v in e.items()} for e in experiment.excludes
+    ]
     table["group"] = [
         {
             **({"name": group.name} if group.name else {}),
-            "jobs": [{name: values.to_toml(v) for name, v in job.items()} for job in group.jobs],
+            "jobs": [{name: values.encode_toml_value(v) for name, v in job.items()} for job in group.jobs],
             **({"pairs": True} if group.pairs else {}),
         }
         for group in experiment.groups
     ]
     table["variants"] = {
-        name: {**variant.definition(), **({"data": variant.data} if variant.data else {})}
+        name: {**variant.make_definition(), **({"data": variant.data} if variant.data else {})}
         for name, variant in experiment.own_variants.items()
     }
     table["plan"] = dict(resolved)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import clean, shown
-from gpubench.plan.values import RIVALS, as_text
+from gpubench.basics.quoted import clean, quote_value
+from gpubench.plan.values import RIVALS, format_field_value
 
 MOST_JOBS = 64
 """More at once is a slip of the pen."""
@@ -40,7 +40,7 @@ class Group:
     @property
     def title(self) -> str:
         """What it is called where it stands for all of its jobs."""
-        return self.name or _names(self.jobs)
+        return self.name or _join_job_labels(self.jobs)
 
 
 def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -50,13 +50,13 @@ def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[
     Raises UsageError for too many jobs, and for pairs that can't be on one GPU.
     """
     if group is None:
-        jobs = _copied([fields])
+        jobs = _repeat_copies([fields])
         return [(f"{len(jobs)} copies" if len(jobs) > 1 else "", jobs)]
-    jobs = [_over(fields, job) for job in group.jobs]
+    jobs = [_override_fields(fields, job) for job in group.jobs]
     if group.pairs:
         _check_one_gpu(group, jobs)
-        return _pairs(group, jobs)
-    jobs = _copied(jobs)
+        return _list_pairs(group, jobs)
+    jobs = _repeat_copies(jobs)
     return [(group.title if len(jobs) > 1 else "", jobs)]
 
 
@@ -67,32 +67,32 @@ def job_name(index: int, count: int) -> str:
 
 def check_group(group: Group, *, most_copies: int) -> None:
     """Raises UsageError for what is wrong with a group. `most_copies`: of the experiment's own `copies`."""
-    called = f"group {shown(group.title)}"
+    called = f"group {quote_value(group.title)}"
     if group.pairs and (most_copies > 1 or any("copies" in job for job in group.jobs)):
         raise UsageError(
             f"{called}: a pair is of two jobs, without copies; to pair a job with itself, give it twice"
         )
     if group.pairs and len(group.jobs) < 2:
         raise UsageError(f"{called}: pairs need two jobs or more, not {len(group.jobs)}")
-    if sum(copies_of(job) or most_copies for job in group.jobs) < 2:
+    if sum(count_copies(job) or most_copies for job in group.jobs) < 2:
         raise UsageError(
             f"{called}: {len(group.jobs)} job runs beside none; give two or more, or copies of one"
         )
 
 
-def copies_of(fields: Mapping[str, Any]) -> int | None:
+def count_copies(fields: Mapping[str, Any]) -> int | None:
     """How many equal jobs these fields ask for; None where they leave it open, or say what a trial won't take."""
     copies = fields.get("copies")
     return copies if isinstance(copies, int) and not isinstance(copies, bool) and copies > 0 else None
 
 
-def label(job: Mapping[str, Any]) -> str:
+def format_job_label(job: Mapping[str, Any]) -> str:
     """A job by its own fields, in one line: `resnet34 16`, `32@0+1`, `64 workers=4`."""
-    words = [as_text(job[name]) for name in BARE if name in job]
-    words += [f"{name}={as_text(v)}" for name, v in job.items() if name not in (*BARE, "gpu_ids")]
+    words = [format_field_value(job[name]) for name in BARE if name in job]
+    words += [f"{name}={format_field_value(v)}" for name, v in job.items() if name not in (*BARE, "gpu_ids")]
     text = " ".join(words) or UNCHANGED
     if "gpu_ids" in job:
-        text += "@" + as_text(job["gpu_ids"])
+        text += "@" + format_field_value(job["gpu_ids"])
     return clean(text)
 
 
@@ -113,14 +113,16 @@ def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     names = []
     for trial in trials:
         devices = next((name for name in ("gpu_ids", "gpus") if trial[name]), None)
-        names.append(label({name: trial[name] for name in (*BARE, *apart, *filter(None, [devices]))}))
+        names.append(
+            format_job_label({name: trial[name] for name in (*BARE, *apart, *filter(None, [devices]))})
+        )
     return names
 
 
 def name_group(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[str]) -> str:
     """A group's name, with those of the fields, but for its copies, that all of its jobs agree in."""
     agreed = [
-        f"{name}={as_text(jobs[0][name])}"
+        f"{name}={format_field_value(jobs[0][name])}"
         for name in fields
         if name != "copies"
         and jobs[0].get(name) is not None
@@ -129,32 +131,32 @@ def name_group(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[s
     return f"{group} ({', '.join(agreed)})" if agreed else group
 
 
-def _names(jobs: Iterable[Mapping[str, Any]]) -> str:
-    return " & ".join(label(job) for job in jobs)
+def _join_job_labels(jobs: Iterable[Mapping[str, Any]]) -> str:
+    return " & ".join(format_job_label(job) for job in jobs)
 
 
-def _over(fields: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
+def _override_fields(fields: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
     """A job's own fields over those of the experiment, in place of their rivals too."""
     beaten = {rival for name in job for rival in RIVALS.get(name, ())}
     return {name: value for name, value in fields.items() if name not in beaten} | dict(job)
 
 
-def _copied(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _repeat_copies(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Each job as many times as its `copies` say. They keep that field, so that their rows tell it."""
-    counts = [(job, copies_of(job) or 1) for job in jobs]
+    counts = [(job, count_copies(job) or 1) for job in jobs]
     together = sum(count for _, count in counts)
     if together > MOST_JOBS:
         raise UsageError(f"{together:,} jobs at once are too many; {MOST_JOBS} is the most")
     return [dict(job) for job, count in counts for _ in range(count)]
 
 
-def _pairs(group: Group, jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+def _list_pairs(group: Group, jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     """Every two of the jobs, once: of equal jobs one pair is enough."""
     before = f"{group.name}: " if group.name else ""
     keys = [frozenset(job.items()) for job in group.jobs]
     pairs: dict[frozenset[frozenset[tuple[str, Any]]], tuple[str, list[dict[str, Any]]]] = {}
     for first, second in itertools.combinations(range(len(jobs)), 2):
-        name = before + _names([group.jobs[first], group.jobs[second]])
+        name = before + _join_job_labels([group.jobs[first], group.jobs[second]])
         pairs.setdefault(
             frozenset({keys[first], keys[second]}), (name, [dict(jobs[first]), dict(jobs[second])])
         )
@@ -168,7 +170,7 @@ def _check_one_gpu(group: Group, jobs: Sequence[Mapping[str, Any]]) -> None:
         ids, gpus = job.get("gpu_ids"), job.get("gpus")
         count = len(ids) if isinstance(ids, tuple) else gpus if isinstance(gpus, int) else 1
         if count > 1:
-            raise UsageError(f"pairs share one GPU; job {shown(label(given))} has {count}")
+            raise UsageError(f"pairs share one GPU; job {quote_value(format_job_label(given))} has {count}")
         if count and job.get("device") != "cpu":
             used[ids[0] if isinstance(ids, tuple) and ids else 0] = None  # without ids: the first GPU
     if len(used) > 1:

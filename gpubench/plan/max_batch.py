@@ -24,7 +24,7 @@ FINE = 64
 """The edge is found to about this part of a batch size."""
 
 
-def experiment_of(name: str, number: int | None) -> str:
+def name_try_experiment(name: str, number: int | None) -> str:
     """The experiment of the tries after one. `number`: of the configuration, where there are several."""
     return f"{name}{_NAME}{'' if number is None else f'-{number}'}"
 
@@ -43,12 +43,12 @@ class Edge:
     full: int | None = None
     """The smallest above it that ran out of memory; None: none."""
 
-    def is_found(self, multiple: int) -> bool:
+    def is_settled(self, multiple: int) -> bool:
         """Whether both lie so near to each other that nothing between them is tried."""
         return self.full is not None and self.full - self.ran <= find_size_step(self.ran, multiple)
 
 
-def edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
+def find_edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
     """The edge by the batch sizes that ran, and those that ran out of memory."""
     largest = max(ran, default=0)
     return Edge(ran=largest, full=min((size for size in full if size > largest), default=None))
@@ -65,7 +65,7 @@ def next_size(known: Edge, guesses: Sequence[float], multiple: int, most: int) -
     `guesses`: where the edge may be, the best first. `multiple`: sizes are multiples of it. `most`: the largest there
     is.
     """
-    if known.is_found(multiple) or (not known.ran and known.full is None):
+    if known.is_settled(multiple) or (not known.ran and known.full is None):
         return None
     fine, most = find_size_step(known.ran, multiple), most // multiple * multiple
     below = known.full if known.full is not None else most + multiple

@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import shown
+from gpubench.basics.quoted import quote_value
 from gpubench.plan import values
-from gpubench.plan.experiment import Axis, Experiment, check_once, checked, policy
+from gpubench.plan.experiment import Axis, Experiment, check_experiment, check_once, parse_bad_images
 from gpubench.plan.groups import Group
-from gpubench.plan.rounds import overridden
+from gpubench.plan.rounds import override_rounds
 from gpubench.plan.sweep_options import Options
 from gpubench.plan.values import RIVALS
 
 
-def with_options(experiment: Experiment, options: Options) -> Experiment:
+def apply_options(experiment: Experiment, options: Options) -> Experiment:
     """The experiment with the command line's fields in place of its own."""
     fixed = dict(experiment.fixed)
     axes = list(experiment.axes)
-    zips = [zip_option(text) for text in options.zips]
+    zips = [parse_zip_option(text) for text in options.zips]
     given = [*options.fields, *(name for axis in zips for name in axis.fields)]
     check_once(given, "the options")
 
@@ -39,7 +39,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         axes[:] = kept
 
     for name, text in options.fields.items():
-        field_values = values.parse(name, text)
+        field_values = values.parse_field_values(name, text)
         index = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
         forget(name)
         if len(field_values) == 1:
@@ -51,26 +51,30 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
             forget(name)
         axes.append(axis)
     repeats = options.repeats or experiment.repeats
-    return checked(
+    return check_experiment(
         replace(
             experiment,
             fixed=fixed,
             # Fields that move together come last, as in a file, so that a stored plan keeps its order.
             axes=tuple(sorted(axes, key=lambda axis: len(axis.fields) > 1)),
-            groups=_groups(experiment.groups, options, given),
-            excludes=(*experiment.excludes, *map(_assign, options.excludes)),
+            groups=_choose_groups(experiment.groups, options, given),
+            excludes=(*experiment.excludes, *map(_parse_assignments, options.excludes)),
             repeats=repeats,
-            rounds=overridden(experiment.rounds, options.rounds, options.within, options.budget, repeats),
-            timeout_s=values.seconds(options.timeout) if options.timeout else experiment.timeout_s,
-            bad_images=policy(options.bad_images) if options.bad_images else experiment.bad_images,
+            rounds=override_rounds(
+                experiment.rounds, options.rounds, options.within, options.budget, repeats
+            ),
+            timeout_s=values.parse_seconds(options.timeout) if options.timeout else experiment.timeout_s,
+            bad_images=parse_bad_images(options.bad_images) if options.bad_images else experiment.bad_images,
         )
     )
 
 
-def _groups(file_groups: tuple[Group, ...], options: Options, given: Sequence[str]) -> tuple[Group, ...]:
+def _choose_groups(
+    file_groups: tuple[Group, ...], options: Options, given: Sequence[str]
+) -> tuple[Group, ...]:
     """The command line's jobs as one group, or else the file's groups. `given`: fields of other options."""
     if options.jobs:
-        jobs = tuple(map(job_option, options.jobs))
+        jobs = tuple(map(parse_job_option, options.jobs))
         for name in given:
             if all({name, *RIVALS.get(name, ())} & job.keys() for job in jobs):
                 raise UsageError(f"{name} has no effect beside --job: every job gives what settles it")
@@ -86,31 +90,33 @@ def _groups(file_groups: tuple[Group, ...], options: Options, given: Sequence[st
     return tuple(replace(group, pairs=group.pairs or options.pairs) for group in file_groups)
 
 
-def _assign(text: str) -> dict[str, Any]:
-    return {name: values.parse_one(name, value) for name, value in values.assignments(text).items()}
+def _parse_assignments(text: str) -> dict[str, Any]:
+    return {
+        name: values.parse_field_value(name, value) for name, value in values.split_assignments(text).items()
+    }
 
 
-def job_option(text: str) -> dict[str, Any]:
+def parse_job_option(text: str) -> dict[str, Any]:
     """`batch_size=32,gpu_ids=2+3` as the fields of one of several jobs."""
-    job = _assign(text)
+    job = _parse_assignments(text)
     check_once(list(job), "a --job")
     return job
 
 
-def zip_option(text: str) -> Axis:
+def parse_zip_option(text: str) -> Axis:
     """`batch_size,lr=16/0.1,32/0.2` as an axis of two fields."""
     names_text, _, steps_text = text.partition("=")
     names = tuple(values.check_field(name.strip().replace("-", "_")) for name in names_text.split(","))
     steps = [step.split("/") for step in steps_text.split(",")]
     if len(set(names)) < max(2, len(names)) or any(len(step) != len(names) for step in steps):
         raise UsageError(
-            f"--zip {shown(text)}: write two fields or more, the values of one step with / between, and steps with "
+            f"--zip {quote_value(text)}: write two fields or more, the values of one step with / between, and steps with "
             "commas: batch_size,lr=16/0.1,32/0.2"
         )
     return Axis(
         names,
         tuple(
-            tuple(values.parse_one(name, value) for name, value in zip(names, step, strict=True))
+            tuple(values.parse_field_value(name, value) for name, value in zip(names, step, strict=True))
             for step in steps
         ),
     )

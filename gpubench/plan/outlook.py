@@ -10,7 +10,7 @@ from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, Rounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Left:
+class TimeLeft:
     """What is left of a sweep."""
 
     seconds: float
@@ -36,7 +36,7 @@ class Outlook:
     each_s: float = 0.0
     """Of each round after it."""
 
-    def left(self, round_s: float, elapsed_s: float, pace: float = 1.0) -> Left:
+    def estimate_time_left(self, round_s: float, elapsed_s: float, pace: float = 1.0) -> TimeLeft:
         """`round_s`: what is left of this round. `pace`: by how much `each_s` was missed until now."""
         budget_s, within_pct = self.rounds.budget_s, self.rounds.within_pct
         after: float = self.rounds.most - self.number
@@ -49,12 +49,12 @@ class Outlook:
         seconds = round_s + later_s
         if budget_s is not None and (rest := max(0.0, budget_s - elapsed_s)) < seconds:
             if self.number == 1 and rest < round_s:  # the first round is always gone through
-                return Left(seconds=round_s)
-            return Left(seconds=rest, until="of the budget", at_most=self.rounds.until_answered)
+                return TimeLeft(seconds=round_s)
+            return TimeLeft(seconds=rest, until="of the budget", at_most=self.rounds.until_answered)
         until = f"to ± {within_pct:g} %" if within_pct is not None else ""
-        return Left(seconds=seconds, until=until, at_least=is_certainty)
+        return TimeLeft(seconds=seconds, until=until, at_least=is_certainty)
 
 
-def place(number: int, rounds: Rounds) -> str:
+def format_round_number(number: int, rounds: Rounds) -> str:
     """`round 2 of 5`; `round 2` where nobody knows how many they will be."""
     return f"round {number}" if rounds.is_endless else f"round {number} of {rounds.most}"

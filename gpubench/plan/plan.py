@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from gpubench.basics.collector import collector_paused
-from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.collector import pause_garbage_collector
+from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
-from gpubench.plan.checks import why_not_together, why_senseless
+from gpubench.plan.checks import find_group_conflict, find_trial_conflict
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import job_name, list_job_sets
-from gpubench.plan.shares import alone, device_of, shares_of
+from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
@@ -31,9 +31,9 @@ MOST_COMBINATIONS = 100_000
 class Sources(Protocol):
     """What lies outside a plan but belongs to its trials' identity."""
 
-    def data(self, name: str) -> DataFacts: ...
+    def find_data_facts(self, name: str) -> DataFacts: ...
 
-    def model(self, name: str) -> str:
+    def find_model_fingerprint(self, name: str) -> str:
         """Hash of a user's model file; empty for models by name."""
         ...
 
@@ -116,18 +116,18 @@ class Plan:
 
 def check_names(experiment: Experiment) -> None:
     """Raises UsageError for a model, variant, strategy or optimizer that is not known."""
-    for name, value in _given(experiment):
+    for name, value in _list_given_values(experiment):
         if name == "model":
             catalog.check_model(value)
         elif name == "variant" and value not in experiment.variants:
-            raise unknown("variant", str(value), experiment.variants)
+            raise make_unknown_name_error("variant", str(value), experiment.variants)
         elif name == "strategy" and value not in catalog.STRATEGIES:
-            raise unknown("strategy", str(value), catalog.STRATEGIES)
+            raise make_unknown_name_error("strategy", str(value), catalog.STRATEGIES)
         elif name == "optimizer" and value not in catalog.OPTIMIZERS:
-            raise unknown("optimizer", str(value), catalog.OPTIMIZERS)
+            raise make_unknown_name_error("optimizer", str(value), catalog.OPTIMIZERS)
 
 
-def _given(experiment: Experiment) -> Iterator[tuple[str, Any]]:
+def _list_given_values(experiment: Experiment) -> Iterator[tuple[str, Any]]:
     yield from experiment.fixed.items()
     for axis in experiment.axes:
         for step in axis.values:
@@ -139,7 +139,7 @@ def _given(experiment: Experiment) -> Iterator[tuple[str, Any]]:
             yield from job.items()
 
 
-def expand(
+def expand_experiment(
     experiment: Experiment, *, device: str, sources: Sources, order: str = "given", cpus: int = 1
 ) -> Plan:
     """All units of `experiment`, in the order given (the last axis varies fastest) or shuffled by the seed.
@@ -152,13 +152,13 @@ def expand(
     dropped: Counter[str] = Counter()
     units: list[Unit] = []
     seen: set[str] = set()
-    maker = _Maker(experiment, device, sources, cpus)
-    with collector_paused():
+    maker = _UnitMaker(experiment, device, sources, cpus)
+    with pause_garbage_collector():
         for fields in _combinations(experiment):
             for group in experiment.groups or (None,):
                 for name, members in list_job_sets(fields, group):
                     try:
-                        unit = maker.unit(name, members)
+                        unit = maker.make_unit(name, members)
                     except _DroppedError as why:
                         dropped[str(why)] += 1
                         continue
@@ -171,7 +171,11 @@ def expand(
     if order == "random":
         random.Random(units[0].jobs[0].trial.seed).shuffle(units)
     return Plan(
-        experiment=experiment, device=device, units=tuple(_with_solos(units)), order=order, dropped=dropped
+        experiment=experiment,
+        device=device,
+        units=tuple(_add_solo_units(units)),
+        order=order,
+        dropped=dropped,
     )
 
 
@@ -185,7 +189,7 @@ def _check_size(experiment: Experiment) -> None:
             raise UsageError(f"{many} {things} are too many; {MOST_COMBINATIONS:,} is the most")
 
 
-def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
+def _add_solo_units(units: Sequence[Unit]) -> Iterator[Unit]:
     """Each group after the trials alone that its jobs are compared with, each unit once."""
     listed: set[str] = set()
     unit_ids = {unit.unit_id for unit in units}
@@ -217,7 +221,7 @@ class _DroppedError(Exception):
     """Why a combination makes no sense, or is not wanted."""
 
 
-class _Maker:
+class _UnitMaker:
     """Makes units of fields, for one experiment on one machine."""
 
     def __init__(self, experiment: Experiment, device: str, sources: Sources, cpus: int) -> None:
@@ -225,19 +229,19 @@ class _Maker:
         self._device = device
         self._sources = sources
         self._cpus = cpus
-        self._definitions = {name: v.definition() for name, v in experiment.variants.items()}
+        self._definitions = {name: v.make_definition() for name, v in experiment.variants.items()}
         self._compares_strategies = any("strategy" in axis.fields for axis in experiment.axes)
 
-    def unit(self, name: str, members: Sequence[dict[str, Any]]) -> Unit:
+    def make_unit(self, name: str, members: Sequence[dict[str, Any]]) -> Unit:
         """The unit of these jobs (one: a trial alone). Raises _DroppedError."""
-        jobs = [self._job(fields, together=len(members)) for fields in members]
+        jobs = [self._make_checked_job(fields, together=len(members)) for fields in members]
         if len(jobs) == 1:
             return Unit((jobs[0],))
-        if why := why_not_together([job.trial for job in jobs]):
+        if why := find_group_conflict([job.trial for job in jobs]):
             raise _DroppedError(why)
-        return self._group(name, jobs)
+        return self._make_group_unit(name, jobs)
 
-    def _job(self, fields: dict[str, Any], *, together: int) -> Job:
+    def _make_checked_job(self, fields: dict[str, Any], *, together: int) -> Job:
         per_gpu = fields.pop(values.BATCH_PER_GPU, None)
         variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
         if variant.data is not None:
@@ -249,37 +253,37 @@ class _Maker:
             )
         if self._compares_strategies:  # a field of one of them says nothing of the others
             for name in catalog.OWN_FIELDS:
-                if name not in catalog.own_fields(fields.get("strategy")):
+                if name not in catalog.find_strategy_fields(fields.get("strategy")):
                     fields.pop(name, None)
-        t = trial.make(fields)
+        t = trial.make_trial(fields)
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             raise _DroppedError(EXCLUDED)
-        facts = self._sources.data(t.data)
-        reason = why_senseless(t, variant, device_of(t, self._device), facts, together=together)
+        facts = self._sources.find_data_facts(t.data)
+        reason = find_trial_conflict(t, variant, choose_device(t, self._device), facts, together=together)
         if reason:
             raise _DroppedError(reason)
         return self._make_job(t, variant)
 
     def _make_job(self, t: Trial, variant: catalog.Variant) -> Job:
-        facts, definition = self._sources.data(t.data), self._definitions[t.variant]
+        facts, definition = self._sources.find_data_facts(t.data), self._definitions[t.variant]
         fingerprint = facts.fingerprint
         if definition["files"] == "none":
             # No image is read, but what the trial leaves open is still taken from the data.
             fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
-        config = trial.config_id(t, definition, fingerprint, self._sources.model(t.model))
+        config = trial.config_id(t, definition, fingerprint, self._sources.find_model_fingerprint(t.model))
         tid = trial.trial_id(config, t.seed, t.repeat)
         return Job(trial=t, trial_id=tid, config_id=config, variant=variant)
 
-    def _group(self, name: str, jobs: Sequence[Job]) -> Unit:
+    def _make_group_unit(self, name: str, jobs: Sequence[Job]) -> Unit:
         config, group_id = trial.group_ids(
             [(job.config_id, job.trial.seed, job.trial.repeat) for job in jobs]
         )
         asked = [(job.trial, job.variant) for job in jobs]
-        shares = shares_of(asked, self._cpus, self._device)
+        shares = divide_cpus(asked, self._cpus, self._device)
         placed = []
         for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
             solo = self._make_job(
-                alone((job.trial, job.variant), share, self._cpus, self._device), job.variant
+                make_solo_trial((job.trial, job.variant), share, self._cpus, self._device), job.variant
             )
             own_config, own_id = trial.job_ids(config, group_id, number)
             membership = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)

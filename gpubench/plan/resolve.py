@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.shares import Share, device_of, processes, shares_of
+from gpubench.plan.shares import Share, choose_device, count_ranks, divide_cpus
 from gpubench.schema.order import (
     DataSpec,
     Kind,
@@ -21,7 +21,7 @@ from gpubench.schema.order import (
     transforms,
 )
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import asked_s
+from gpubench.schema.window import choose_window_s
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
@@ -31,7 +31,7 @@ MAX_GPU_THREADS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resolved:
+class ResolvedTrial:
     """A trial's fields as this machine fills them."""
 
     device: str
@@ -56,7 +56,7 @@ class Resolved:
         """CPUs' worth of time of the trial, on all nodes."""
         return self.cpus * self.nodes
 
-    def columns(self) -> dict[str, Any]:
+    def make_columns(self) -> dict[str, Any]:
         """What was resolved, as columns of trials.csv."""
         return {
             "device": self.device,
@@ -77,20 +77,20 @@ def resolve_unit(
     facts: Callable[[Job], DataFacts],
     default_device: str,
     lost: Collection[int] = (),
-) -> list[Resolved]:
+) -> list[ResolvedTrial]:
     """Resolves each job of a unit; jobs of a group share the machine's CPUs.
 
     `lost`: GPUs of the machine that can't be used any more. They are among a job's only where the unit can't run.
     """
-    shares = shares_of([(job.trial, job.variant) for job in unit.jobs], machine.cpu_count, default_device)
-    gpus = place_on_gpus([job.trial for job in unit.jobs], machine.gpus, lost)
+    shares = divide_cpus([(job.trial, job.variant) for job in unit.jobs], machine.cpu_count, default_device)
+    gpus = choose_gpu_ids([job.trial for job in unit.jobs], machine.gpus, lost)
     return [
-        _resolved(job, share, job_gpus, machine, facts(job), default_device)
+        _resolve_job(job, share, job_gpus, machine, facts(job), default_device)
         for job, share, job_gpus in zip(unit.jobs, shares, gpus, strict=True)
     ]
 
 
-def place_on_gpus(
+def choose_gpu_ids(
     trials: Sequence[Trial], gpus: Sequence[Gpu], lost: Collection[int]
 ) -> list[tuple[int, ...]]:
     """The GPUs of each of the trials that run together, by number: those that it names, else the first so many.
@@ -106,7 +106,11 @@ def place_on_gpus(
 
     def first(count: int) -> tuple[int, ...]:
         planned, moved = tuple(range(count)), tuple(usable[:count])
-        fits = may_move and len(moved) == count and _models(moved, gpus) == _models(planned, gpus)
+        fits = (
+            may_move
+            and len(moved) == count
+            and _list_gpu_models(moved, gpus) == _list_gpu_models(planned, gpus)
+        )
         return moved if fits else planned
 
     return [
@@ -115,30 +119,30 @@ def place_on_gpus(
     ]
 
 
-def _models(numbers: Iterable[int], gpus: Sequence[Gpu]) -> list[tuple[str, int]]:
+def _list_gpu_models(numbers: Iterable[int], gpus: Sequence[Gpu]) -> list[tuple[str, int]]:
     return [(gpus[number].name, gpus[number].memory_mib) for number in numbers]
 
 
-def _resolved(
+def _resolve_job(
     job: Job,
     share: Share,
     on_cuda: tuple[int, ...],
     machine: Machine,
     facts: DataFacts,
     default_device: str,
-) -> Resolved:
+) -> ResolvedTrial:
     t = job.trial
-    device = device_of(t, default_device)
+    device = choose_device(t, default_device)
     own_gpus = on_cuda if device == "cuda" else ()
     cpu_ids = machine.cpu_ids
     if share.first is not None:
         cpu_ids = machine.cpu_ids[share.first : share.first + share.cpus]
-    return Resolved(
+    return ResolvedTrial(
         device=device,
         gpu_ids=own_gpus,
         gpu_uuids=tuple(machine.gpus[i].uuid for i in own_gpus),
         nodes=t.nodes,
-        processes=processes(t),
+        processes=count_ranks(t),
         cpu_ids=cpu_ids,
         cpus=min(len(cpu_ids), machine.cpu_count),
         workers=share.workers,
@@ -148,7 +152,7 @@ def _resolved(
     )
 
 
-def protocol(t: Trial, device: str) -> Protocol:
+def make_protocol(t: Trial, device: str) -> Protocol:
     """How a process of the trial measures. `device`: cuda or cpu."""
     if t.epochs is not None:
         return WholeEpochs(
@@ -159,10 +163,10 @@ def protocol(t: Trial, device: str) -> Protocol:
         )
     if t.steps is not None:
         return SteadyWindow(window_s=None, steps=t.steps)
-    return SteadyWindow(window_s=asked_s(t.window, device))
+    return SteadyWindow(window_s=choose_window_s(t.window, device))
 
 
-def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> DataSpec:
+def make_data_spec(job: Job, resolved: ResolvedTrial, facts: DataFacts, root: Path | None) -> DataSpec:
     """What the child needs to know to read the images."""
     files = job.variant.files
     kind: Kind = (
@@ -174,7 +178,7 @@ def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None)
         if files == "decoded"
         else "folder"
     )
-    definition = job.variant.definition()
+    definition = job.variant.make_definition()
     return DataSpec(
         kind=kind,
         root=str(root) if root else None,
@@ -189,9 +193,9 @@ def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None)
     )
 
 
-def order(
+def make_trial_order(
     job: Job,
-    resolved: Resolved,
+    resolved: ResolvedTrial,
     *,
     data: DataSpec,
     log: Path,
@@ -210,7 +214,7 @@ def order(
         workers=resolved.workers // resolved.nodes,
         cpu_ids=resolved.cpu_ids,
         threads_per_rank=share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
-        protocol=protocol(t, resolved.device),
+        protocol=make_protocol(t, resolved.device),
         seed=t.seed + t.repeat,
         data=data,
         log=log,

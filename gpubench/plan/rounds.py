@@ -59,7 +59,7 @@ ONE = Rounds(number=1)
 UNASKED = Rounds()
 
 
-def rounds_of(
+def parse_rounds(
     number: int | None, within: str | float | None, budget: str | float | None, *, repeats: int = 1
 ) -> Rounds:
     """The rounds that were asked for. Raises UsageError."""
@@ -67,13 +67,13 @@ def rounds_of(
         raise UsageError(f"rounds: {number} is not from 1 to {MOST}")
     return Rounds(
         number=number,
-        within_pct=None if within is None else values.percent(within, "within"),
-        budget_s=None if budget is None else values.seconds(budget, "budget"),
+        within_pct=None if within is None else values.parse_percent(within, "within"),
+        budget_s=None if budget is None else values.parse_seconds(budget, "budget"),
         repeats=repeats,
     )
 
 
-def overridden(
+def override_rounds(
     file_rounds: Rounds, number: int | None, within: str | None, budget: str | None, repeats: int
 ) -> Rounds:
     """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError.
@@ -82,7 +82,7 @@ def overridden(
     """
     if budget is not None and budget.strip().isdecimal():
         raise UsageError(f"--budget {budget}: write {budget}m or {budget}s, for minutes or seconds")
-    given = rounds_of(number, within, budget)
+    given = parse_rounds(number, within, budget)
     kept = None if file_rounds.number == 1 and (within, budget) != (None, None) else file_rounds.number
     return Rounds(
         number=kept if number is None else number,
@@ -92,7 +92,7 @@ def overridden(
     )
 
 
-def as_table(rounds: Rounds) -> dict[str, int | float | str]:
+def encode_rounds(rounds: Rounds) -> dict[str, int | float | str]:
     """What an experiment file says of them: what was asked for."""
     table: dict[str, int | float | str] = {}
     if rounds.number is not None:

@@ -17,10 +17,10 @@ from typing import Any, Self
 import msgspec
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import shown
-from gpubench.basics.words import many
+from gpubench.basics.quoted import quote_value
+from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.shares import device_of
+from gpubench.plan.shares import choose_device
 from gpubench.plan.skips import chain_key
 from gpubench.schema.trial import Trial
 
@@ -43,7 +43,7 @@ class Shard:
         number, count = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= count <= MOST:
             raise UsageError(
-                f"--shard {shown(text)}: which part of how many, from 1: 1/8 to 8/8 are the eight parts of a plan"
+                f"--shard {quote_value(text)}: which part of how many, from 1: 1/8 to 8/8 are the eight parts of a plan"
             )
         return cls(number, count)
 
@@ -82,14 +82,14 @@ def select_parts(plan: Plan, parts: Parts) -> Plan:
     """The plan with the units of these parts alone, in the plan's order; the whole plan where none is named."""
     if not parts:
         return plan
-    lots = list_lots(plan)
+    lots = group_inseparable_units(plan)
     chosen = {
         unit.unit_id for shard in parts for lot in lots[shard.number - 1 :: shard.count] for unit in lot
     }
     return replace(plan, units=tuple(unit for unit in plan.units if unit.unit_id in chosen))
 
 
-def list_lots(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
+def group_inseparable_units(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
     """Units that must stay on one machine, together: in the order of the first of each.
 
     A group and the trials alone that it is compared with; `by_memory`: trials that differ in nothing but what a smaller
@@ -103,9 +103,11 @@ def list_lots(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
             key = above
         return key
 
-    of_groups = {_widest(job, plan.device) for unit in plan.units if unit.is_group for job in unit.jobs}
+    of_groups = {
+        _make_solo_tie_key(job, plan.device) for unit in plan.units if unit.is_group for job in unit.jobs
+    }
     for unit in plan.units:
-        for tie in _ties(unit, plan.device, of_groups, by_memory=by_memory):
+        for tie in _list_tie_keys(unit, plan.device, of_groups, by_memory=by_memory):
             root[find(tie)] = find(unit.unit_id)
     bundles: dict[Any, list[Unit]] = {}
     for unit in plan.units:
@@ -113,24 +115,24 @@ def list_lots(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
     return list(bundles.values())
 
 
-def _ties(unit: Unit, device: str, of_groups: Collection[Any], *, by_memory: bool) -> Iterator[Any]:
+def _list_tie_keys(unit: Unit, device: str, of_groups: Collection[Any], *, by_memory: bool) -> Iterator[Any]:
     """What a unit has in common with those that must stay beside it. `of_groups`: what groups' jobs are tied by."""
     for job in unit.jobs:
-        if of_groups and (wide := _widest(job, device)) in of_groups:
+        if of_groups and (wide := _make_solo_tie_key(job, device)) in of_groups:
             yield wide
         elif by_memory:
-            yield _tie(job, job.trial, device)
+            yield _make_tie_key(job, job.trial, device)
 
 
-def _widest(job: Job, device: str) -> Any:
+def _make_solo_tie_key(job: Job, device: str) -> Any:
     """The same of whatever trial alone a job with these fields is compared with, on any machine."""
     open_ = {"copies": 1, "cpu_sharing": "shared", "cpus": None, "workers": None}
-    return _tie(job, msgspec.structs.replace(job.trial, **open_), device)
+    return _make_tie_key(job, msgspec.structs.replace(job.trial, **open_), device)
 
 
-def _tie(job: Job, t: Trial, device: str) -> Any:
-    definition = job.variant.definition()
-    if device_of(t, device) == "cuda":
+def _make_tie_key(job: Job, t: Trial, device: str) -> Any:
+    definition = job.variant.make_definition()
+    if choose_device(t, device) == "cuda":
         return chain_key(t, definition)
     # Memory of the host is no result of a trial: each is by itself.
     return json.dumps(definition, sort_keys=True), t
@@ -141,6 +143,6 @@ def describe_shard(plan: Plan, mine: Plan, shard: Shard) -> str:
     if mine.units:
         return f"shard {shard}: {len(mine.units)} of the plan's {len(plan.units)} trials and groups"
     return (
-        f"shard {shard} has nothing to do: the plan falls into {many(len(list_lots(plan)), 'part')}, for what is "
+        f"shard {shard} has nothing to do: the plan falls into {format_count(len(group_inseparable_units(plan)), 'part')}, for what is "
         "compared on one machine, or may run out of memory like a smaller batch, stays together"
     )

@@ -27,12 +27,12 @@ class Share:
     """Loader processes of the whole job."""
 
 
-def device_of(t: Trial, default: str) -> str:
+def choose_device(t: Trial, default: str) -> str:
     """cuda or cpu: as asked for, as the GPUs that were asked for say, or else as the machine has it."""
     return t.device or ("cuda" if t.gpus else default)
 
 
-def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[Share]:
+def divide_cpus(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[Share]:
     """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used on a node.
 
     Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
@@ -50,7 +50,9 @@ def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> l
         if workers is None:
             loading = job_cpus if pinned else max(1, job_cpus // len(jobs))
             reads = variant.files != "none"
-            node_workers = default_workers(loading, processes(t) // t.nodes, device_of(t, default_device))
+            node_workers = default_workers(
+                loading, count_ranks(t) // t.nodes, choose_device(t, default_device)
+            )
             workers = t.nodes * node_workers if reads else 0
         bound = pinned or t.cpus is not None
         shares.append(Share(job_cpus, first if bound else None, workers))
@@ -58,7 +60,7 @@ def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> l
     return shares
 
 
-def alone(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Trial:
+def make_solo_trial(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Trial:
     """The trial that a job of a group is compared with: by itself, with the same workers and as many CPUs.
 
     What it would get by itself anyway stays open, so that it is the trial that others may have measured already.
@@ -66,13 +68,13 @@ def alone(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Tr
     t = replace(job[0], copies=1, cpu_sharing="shared")
     if t.cpus is None and share.cpus != cpus:
         t = replace(t, cpus=share.cpus)
-    (by_itself,) = shares_of([(t, job[1])], cpus, default_device)
+    (by_itself,) = divide_cpus([(t, job[1])], cpus, default_device)
     if by_itself.workers != share.workers:
         t = replace(t, workers=share.workers)
     return t
 
 
-def processes(t: Trial) -> int:
+def count_ranks(t: Trial) -> int:
     """Ranks of a trial."""
     return t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
 

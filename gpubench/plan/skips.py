@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.shares import device_of
+from gpubench.plan.shares import choose_device
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import select_fields
 
@@ -29,11 +29,11 @@ def chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
 
 
 def _chain(job: Job) -> Chain:
-    return chain_key(job.trial, job.variant.definition())
+    return chain_key(job.trial, job.variant.make_definition())
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NodeCapacity:
     """How many GPUs and CPUs there are on a node, and how many nodes."""
 
     gpus: int
@@ -49,7 +49,7 @@ Fit = tuple[Chain, int]
 
 
 @dataclass(slots=True)
-class OutOfMemory:
+class KnownOutOfMemory:
     """What ran out of GPU memory on this machine."""
 
     chains: dict[Chain, int] = field(default_factory=dict)
@@ -60,14 +60,14 @@ class OutOfMemory:
     def add_trial(self, chain: Chain, batch_size: int) -> None:
         self.chains[chain] = min(batch_size, self.chains.get(chain, batch_size))
 
-    def add(self, unit: Unit) -> None:
+    def add_unit(self, unit: Unit) -> None:
         """A unit that has run out of memory."""
         if unit.is_group:
             self.groups.append(tuple((_chain(job), job.trial.batch_size) for job in unit.jobs))
         else:
             self.add_trial(_chain(unit.jobs[0]), unit.jobs[0].trial.batch_size)
 
-    def reason(self, unit: Unit) -> str | None:
+    def find_oom_reason(self, unit: Unit) -> str | None:
         """Why this unit can't fit either; None where it may."""
         if not unit.is_group:
             (job,) = unit.jobs
@@ -98,12 +98,12 @@ def _contains(jobs: Sequence[Fit], fewer: Sequence[Fit]) -> bool:
     return True
 
 
-def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) -> str | None:
+def find_skip_reason(unit: Unit, oom: KnownOutOfMemory, room: NodeCapacity | None, device: str) -> str | None:
     """Why a planned unit need not run here.
 
     `room`: None where it plays no part (reading a folder elsewhere). `device`: what `auto` means.
     """
-    if reason := oom.reason(unit):
+    if reason := oom.find_oom_reason(unit):
         return reason
     if room is None:
         return None
@@ -121,11 +121,11 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
     return None
 
 
-def _describe_lack(t: Trial, room: Room, device: str) -> str | None:
+def _describe_lack(t: Trial, room: NodeCapacity, device: str) -> str | None:
     if room.nodes is not None and t.nodes > room.nodes:
         return f"{NEEDS}{t.nodes} nodes, there {'is' if room.nodes == 1 else 'are'} {room.nodes}"
     on_each_node = " on each node" if t.nodes > 1 else ""
-    if device_of(t, device) == "cuda":
+    if choose_device(t, device) == "cuda":
         gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.devices // t.nodes
         if gpus > room.gpus:
             return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}{on_each_node}, {room.shows} {room.gpus}"

@@ -21,7 +21,7 @@ Shown = Callable[[Path], AbstractContextManager[Progress | None]]
 """Tells how far somebody is who tries all images of a folder."""
 
 
-class Disk:
+class DiskSources:
     """Looks on the disk, once for each name, and remembers every answer.
 
     `policy`: with `skip` all images of a user's folder are tried, and those that can't be used play no part.
@@ -36,9 +36,9 @@ class Disk:
         self._policy = policy
         self._shown = shown
 
-    def data(self, name: str) -> DataFacts:
+    def find_data_facts(self, name: str) -> DataFacts:
         if name not in self.known_data:
-            folder = locate.own_folder(name) if self._policy == "skip" else None
+            folder = locate.find_user_folder(name) if self._policy == "skip" else None
             if folder is not None and folder.is_dir():  # what else is wrong with it `find_facts` says
                 with self._shown(folder) as progress:
                     self.bad_images[name] = bad_images.find_bad_images(folder, progress)
@@ -46,17 +46,17 @@ class Disk:
             self.known_data[name] = locate.find_facts(name, self._without[name])
         return self.known_data[name]
 
-    def without(self, name: str) -> frozenset[str]:
+    def find_left_out_images(self, name: str) -> frozenset[str]:
         """Paths, relative to the folder, of the images that are left out."""
-        self.data(name)
+        self.find_data_facts(name)
         return self._without[name]
 
-    def model(self, name: str) -> str:
+    def find_model_fingerprint(self, name: str) -> str:
         if name not in self.known_models:
-            self.known_models[name] = _model_fingerprint(name)
+            self.known_models[name] = _hash_model_file(name)
         return self.known_models[name]
 
-    def stored(self) -> dict[str, Any]:
+    def encode_sources(self) -> dict[str, Any]:
         """All that a plan asked for, dropped combinations included, as `StoredSources` reads it back from TOML."""
         data = {name: facts.as_dict() for name, facts in self.known_data.items()}
         return {
@@ -77,14 +77,14 @@ class StoredSources:
         self._data = data
         self._models = models
 
-    def data(self, name: str) -> DataFacts:
+    def find_data_facts(self, name: str) -> DataFacts:
         return self._data[name]
 
-    def model(self, name: str) -> str:
+    def find_model_fingerprint(self, name: str) -> str:
         return self._models.get(name, "")
 
 
-def _model_fingerprint(name: str) -> str:
+def _hash_model_file(name: str) -> str:
     """Hash of the file behind `path/to/file.py:function`, with the function; empty for a model by name."""
     if not catalog.is_user_model(name):
         return ""

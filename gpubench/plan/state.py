@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
-from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
-from gpubench.schema.record import FINAL, Record, Status, ending, name_attempt
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, chain_key, find_skip_reason
+from gpubench.schema.record import FINAL, Record, Status, decide_group_ending, make_attempt_reference
 from gpubench.schema.trial import Trial
-from gpubench.schema.validation import InvalidValueError, convert
+from gpubench.schema.validation import InvalidValueError, convert_value
 from gpubench.stats.estimates import find_width_pct
 
 State = Literal["done", "run", "skip", "failed"]
@@ -29,7 +29,7 @@ STALE_BY = ("torch", "torchvision", "torchcodec", "driver", "gpubench")
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedUnit:
     """A unit of the plan and what is to become of it."""
 
     unit: Unit
@@ -43,28 +43,30 @@ class Planned:
     """Further rounds in which it is to run. Where there are any, the first one is done."""
 
 
-def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
+def collect_out_of_memory(records: Iterable[Record]) -> KnownOutOfMemory:
     """What has run out of GPU memory, whichever plan ran it. `records`: the attempts that count, of one machine."""
-    oom = OutOfMemory()
+    oom = KnownOutOfMemory()
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.group_id is not None:
             groups.setdefault((record.group_id, record.attempt_name), []).append(record)
         elif record.status == "oom" and record.group is None:
-            for chain, batch_size in chains_of([record]):
+            for chain, batch_size in list_chains([record]):
                 oom.add_trial(chain, batch_size)
     for jobs in groups.values():
-        if ending([job.status for job in jobs]) == "oom" and len(fits := chains_of(jobs)) == len(jobs):
+        if decide_group_ending([job.status for job in jobs]) == "oom" and len(
+            fits := list_chains(jobs)
+        ) == len(jobs):
             oom.groups.append(tuple(fits))
     return oom
 
 
-def chains_of(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
+def list_chains(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     """Chain and batch size of each; of a version with other fields none, for no trial of today is in its chain."""
     chains = []
     for record in records:
         try:
-            t = convert(vars(record.trial), Trial)
+            t = convert_value(vars(record.trial), Trial)
         except InvalidValueError:
             continue
         chains.append((chain_key(t, record.variant_definition), t.batch_size))
@@ -83,13 +85,13 @@ def is_unit_stale(unit: Unit, chosen: Mapping[str, Record], environment: Mapping
     return any(record is not None and is_stale(record, environment) for record in records)
 
 
-def unit_ending(unit: Unit, chosen: Mapping[str, Record]) -> Status:
+def find_unit_ending(unit: Unit, chosen: Mapping[str, Record]) -> Status:
     """How a unit ended in a round; `missing` where it has not run. `chosen`: trial id -> the attempt that counts."""
     statuses = [chosen[job.trial_id].status for job in unit.jobs if job.trial_id in chosen]
-    return ending(statuses) if len(statuses) == len(unit.jobs) else "missing"
+    return decide_group_ending(statuses) if len(statuses) == len(unit.jobs) else "missing"
 
 
-def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
+def has_outdated_comparison(unit: Unit, chosen: Mapping[str, Record]) -> bool:
     """Whether a group was compared with other rows than those that count now: with none, older or other ones.
 
     Only where all of those are there: else it would run again and again. `chosen`: trial id -> the attempt that counts.
@@ -101,53 +103,53 @@ def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
     if any(record is None or record.status != "ok" for record in records):
         return False
     then = next((record.together.get("solos") for record in records if record), None) or [None] * len(solos)
-    now = [name_attempt(solo) for solo in solos if solo]
+    now = [make_attempt_reference(solo) for solo in solos if solo]
     return then != now
 
 
-def survey(
+def plan_first_round(
     plan: Plan,
     chosen: Mapping[str, Record],
     *,
-    oom: OutOfMemory,
-    room: Room | None,
+    oom: KnownOutOfMemory,
+    room: NodeCapacity | None,
     environment: Mapping[str, Any],
     unlike: Mapping[str, str] = MappingProxyType({}),
     retry: Collection[str] = (),
     fresh: bool = False,
-) -> list[Planned]:
+) -> list[PlannedUnit]:
     """One line a unit. `chosen`: trial id -> the attempt that counts on this machine.
 
     `unlike`: trial id -> why what is stored of it does not count (see `allowance`). `retry`: statuses to run again,
     `stale` among them. `fresh`: everything again.
     """
     if fresh or "oom" in retry:
-        oom = OutOfMemory()
+        oom = KnownOutOfMemory()
     planned = []
     for unit in plan.units:
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
-        status = "missing" if fresh else unit_ending(unit, chosen)
+        status = "missing" if fresh else find_unit_ending(unit, chosen)
         stale = status != "missing" and is_unit_stale(unit, chosen, environment)
-        again = (stale and "stale" in retry) or status in retry or lacks_its_answer(unit, chosen)
+        again = (stale and "stale" in retry) or status in retry or has_outdated_comparison(unit, chosen)
         if status in FINAL and not again:
-            planned.append(Planned(unit, "done", status, stale))
+            planned.append(PlannedUnit(unit, "done", status, stale))
             continue
-        skipped = skip_reason(unit, oom, room, plan.device)
+        skipped = find_skip_reason(unit, oom, room, plan.device)
         if skipped:
-            planned.append(Planned(unit, "skip", skipped))
+            planned.append(PlannedUnit(unit, "skip", skipped))
         elif status in ("failed", "timeout") and status not in retry:
             why = next(record.reason for record in records if record.status == status)
-            planned.append(Planned(unit, "failed", why, stale, ended=status))
+            planned.append(PlannedUnit(unit, "failed", why, stale, ended=status))
         else:
             why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
-            planned.append(Planned(unit, "run", why, stale))
-    groups = _groups(planned)
-    return [_needed(item, groups) for item in planned]
+            planned.append(PlannedUnit(unit, "run", why, stale))
+    groups = _group_by_solo(planned)
+    return [_skip_unneeded_solo(item, groups) for item in planned]
 
 
-def _groups(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
+def _group_by_solo(planned: Iterable[PlannedUnit]) -> dict[str, list[PlannedUnit]]:
     """The id of a trial alone -> the groups whose jobs are compared with it, each once."""
-    of_solos: dict[str, dict[int, Planned]] = {}
+    of_solos: dict[str, dict[int, PlannedUnit]] = {}
     for number, item in enumerate(planned):
         for job in item.unit.jobs:
             if job.membership:
@@ -155,25 +157,25 @@ def _groups(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     return {trial_id: list(groups.values()) for trial_id, groups in of_solos.items()}
 
 
-def _needed(item: Planned, of_solos: Mapping[str, Sequence[Planned]]) -> Planned:
+def _skip_unneeded_solo(item: PlannedUnit, of_solos: Mapping[str, Sequence[PlannedUnit]]) -> PlannedUnit:
     """The unit with its state; a trial that is there for groups alone is skipped where all of them are."""
     if not item.unit.baseline or item.state != "run":
         return item
     groups = of_solos[item.unit.unit_id]
     if all(group.state == "skip" for group in groups):
-        return Planned(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
+        return PlannedUnit(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
     return item
 
 
 # ---------------------------------------------------------------- further rounds
 
 
-def further(
+def plan_further_round(
     units: Sequence[Unit],
     number: int,
     rounds: Mapping[int, Mapping[str, Record]],
     retry: frozenset[str] = frozenset(),
-) -> list[Planned]:
+) -> list[PlannedUnit]:
     """The units of round `number`, the second or a later one, in random order.
 
     Those whose jobs all ended ok in the first, and in no round between ended otherwise: what fails or runs out of
@@ -183,31 +185,31 @@ def further(
     between = [rounds[other] for other in rounds if 1 < other < number]
     planned = []
     for unit in units:
-        if unit_ending(unit, first) != "ok" or not all(
-            unit_ending(unit, other) in _GOES_ON for other in between
+        if find_unit_ending(unit, first) != "ok" or not all(
+            find_unit_ending(unit, other) in _GOES_ON for other in between
         ):
             continue
-        status = unit_ending(unit, current)
+        status = find_unit_ending(unit, current)
         if status in FINAL and status not in retry:
-            planned.append(Planned(unit, "done", status))
+            planned.append(PlannedUnit(unit, "done", status))
         elif status in ("failed", "timeout") and status not in retry:
             why = next(
                 current[job.trial_id].reason for job in unit.jobs if current[job.trial_id].status == status
             )
-            planned.append(Planned(unit, "failed", why, ended=status))
+            planned.append(PlannedUnit(unit, "failed", why, ended=status))
         else:
-            planned.append(Planned(unit, "run"))
-    return sorted(planned, key=lambda item: _place(item.unit, number))
+            planned.append(PlannedUnit(unit, "run"))
+    return sorted(planned, key=lambda item: _find_round_position(item.unit, number))
 
 
-def list_further(
+def plan_further_rounds(
     units: Sequence[Unit],
     rounds: Mapping[int, Mapping[str, Record]],
     *,
     most: int,
     is_open_ended: bool,
     retry: frozenset[str] = frozenset(),
-) -> Iterator[tuple[int, list[Planned]]]:
+) -> Iterator[tuple[int, list[PlannedUnit]]]:
     """The number of each further round, and what is to become of its units as things stand.
 
     `is_open_ended`: a certainty or a budget ends the rounds; those after the first of which nothing is stored would
@@ -215,12 +217,16 @@ def list_further(
     """
     last = min(most, max(rounds, default=1) + 1) if is_open_ended else most
     for number in range(2, last + 1):
-        yield number, further(units, number, rounds, retry)
+        yield number, plan_further_round(units, number, rounds, retry)
 
 
-def list_rounds(
-    first: Sequence[Planned], rounds: Mapping[int, Mapping[str, Record]], *, most: int, is_open_ended: bool
-) -> dict[int, list[Planned]]:
+def plan_all_rounds(
+    first: Sequence[PlannedUnit],
+    rounds: Mapping[int, Mapping[str, Record]],
+    *,
+    most: int,
+    is_open_ended: bool,
+) -> dict[int, list[PlannedUnit]]:
     """Number of a round -> what is known to become of each unit in it. `first`: in the first one.
 
     What the first round has before it, further ones have, too; what was measured under other versions runs in none of
@@ -230,7 +236,7 @@ def list_rounds(
     units = [item.unit for item in first if item.state == "done"]
     stale = {item.unit.unit_id for item in first if item.stale}
     planned = {1: list(first)}
-    for number, items in list_further(units, rounds, most=most, is_open_ended=is_open_ended):
+    for number, items in plan_further_rounds(units, rounds, most=most, is_open_ended=is_open_ended):
         known = [item for item in items if item.state != "run" or item.unit.unit_id not in stale]
         if not is_open_ended:
             planned[number] = known + to_come
@@ -244,7 +250,7 @@ _GOES_ON = frozenset({"ok", "missing", "interrupted"})
 """How a unit may have ended in a further round and still be measured in the next."""
 
 
-def _place(unit: Unit, number: int) -> float:
+def _find_round_position(unit: Unit, number: int) -> float:
     """Where in a round a unit stands: drawn for it alone, so that no unit moves when another one drops out.
 
     Every second further round goes the way of the one before back: so each unit is measured once before and once after
@@ -256,14 +262,16 @@ def _place(unit: Unit, number: int) -> float:
     return -drawn if is_back else drawn
 
 
-def merge_rounds(planned: Sequence[Planned], later: Iterable[tuple[int, Sequence[Planned]]]) -> list[Planned]:
+def merge_rounds(
+    planned: Sequence[PlannedUnit], later: Iterable[tuple[int, Sequence[PlannedUnit]]]
+) -> list[PlannedUnit]:
     """What is to become of each unit in all rounds together.
 
     `planned`: in the first one. `later`: number of each further round, and what is to become of its units.
     One that is done in the first round may be missing in later ones, or may have failed there.
     """
     open_rounds: dict[str, list[int]] = {}
-    failed: dict[str, Planned] = {}
+    failed: dict[str, PlannedUnit] = {}
     for number, items in later:
         for item in items:
             if item.state == "run":
@@ -292,8 +300,8 @@ class PlanState:
     """Number of a round -> trial id -> the attempt that counts in it, for rounds of which there is one."""
     environment: Mapping[str, Any]
     """Of this machine: versions and driver."""
-    oom: OutOfMemory
-    room: Room | None
+    oom: KnownOutOfMemory
+    room: NodeCapacity | None
     unlike: Mapping[str, str]
     """Trial id -> why what is stored of it does not count here."""
     retry: frozenset[str]
@@ -308,9 +316,9 @@ class PlanState:
         """Trial id -> the attempt of the first round that counts."""
         return self.rounds.get(1, {})
 
-    def list_first_round(self) -> list[Planned]:
+    def list_first_round(self) -> list[PlannedUnit]:
         """What is to become of each unit of the plan in the first round."""
-        return survey(
+        return plan_first_round(
             self.plan,
             self.first,
             oom=self.oom,
@@ -321,21 +329,21 @@ class PlanState:
             fresh=self.fresh,
         )
 
-    def list_further_round(self, number: int) -> list[Planned]:
+    def list_further_round(self, number: int) -> list[PlannedUnit]:
         """What is to become of the units of a further round, which is about to begin."""
         rounds = {other: chosen for other, chosen in self.rounds.items() if other != number or not self.fresh}
-        return further(self._unsettled(), number, rounds, self.retry)
+        return plan_further_round(self._list_unsettled_units(), number, rounds, self.retry)
 
-    def list_all_rounds(self) -> list[Planned]:
+    def list_all_rounds(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together, as things stand."""
         return merge_rounds(self.list_first_round(), self._further_rounds())
 
-    def _further_rounds(self) -> Iterator[tuple[int, list[Planned]]]:
+    def _further_rounds(self) -> Iterator[tuple[int, list[PlannedUnit]]]:
         rounds = self.plan.experiment.rounds
         if rounds.most == 1:
             return
-        units = self._unsettled()
-        yield from list_further(
+        units = self._list_unsettled_units()
+        yield from plan_further_rounds(
             units, self.rounds, most=rounds.most, is_open_ended=rounds.is_open_ended, retry=self.retry
         )
 
@@ -343,7 +351,7 @@ class PlanState:
         """The rounds after which the table leaves no question open, where that is what ends them; None else."""
         if not self.plan.experiment.rounds.until_answered or self.find_open_questions() != []:
             return None
-        return None if self._list_going_on(self._unsettled()) else max(self.rounds)
+        return None if self._list_going_on(self._list_unsettled_units()) else max(self.rounds)
 
     def count_unsure(self, skipped: Collection[str] = ()) -> int:
         """How many units are not known as well as --within asks for, though still more rounds would measure them.
@@ -352,19 +360,19 @@ class PlanState:
         """
         if self.plan.experiment.rounds.within_pct is None:
             return 0
-        units = self._list_going_on(self._unsettled())
+        units = self._list_going_on(self._list_unsettled_units())
         return sum(unit.jobs[0].trial_id not in skipped for unit in units)
 
-    def _unsettled(self) -> list[Unit]:
+    def _list_unsettled_units(self) -> list[Unit]:
         """The units that further rounds measure as long as there are more rounds."""
-        settled = self._settled()
+        settled = self._find_settled_ids()
         return [unit for unit in self._list_not_stale() if unit.unit_id not in settled]
 
     def _list_not_stale(self) -> list[Unit]:
         """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
         return [unit for unit in self.plan.units if not is_unit_stale(unit, self.first, self.environment)]
 
-    def _settled(self) -> set[str]:
+    def _find_settled_ids(self) -> set[str]:
         """Ids of the units that need no further round."""
         rounds = self.plan.experiment.rounds
         if rounds.within_pct is not None:
@@ -373,14 +381,14 @@ class PlanState:
                 for unit in self.plan.units
                 if all(self._is_known_within(job, rounds.within_pct) for job in unit.jobs)
             }
-        return self._in_no_question() if rounds.until_answered else set()
+        return self._find_unquestioned_ids() if rounds.until_answered else set()
 
     def _is_known_within(self, job: Job, within_pct: float) -> bool:
         times = self.list_times(job)
         width_pct = find_width_pct(times) if len(times) >= FEWEST_FOR_CERTAINTY else None
         return width_pct is not None and width_pct <= within_pct
 
-    def _in_no_question(self) -> set[str]:
+    def _find_unquestioned_ids(self) -> set[str]:
         """Ids of the units that take part in no open question; of none where the table asks none.
 
         Units that no question is about have as many processes as others need for an answer, and no more: the budget is
@@ -406,4 +414,4 @@ class PlanState:
     def _list_going_on(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""
         after_all = self.plan.experiment.rounds.most + 1
-        return [item.unit for item in further(units, after_all, self.rounds)]
+        return [item.unit for item in plan_further_round(units, after_all, self.rounds)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.datasets.facts import DataFacts
-from gpubench.node.environment import Gpu, Machine, machine_key
-from gpubench.plan.sources import Disk
+from gpubench.node.environment import Gpu, Machine, make_machine_key
+from gpubench.plan.sources import DiskSources
 from gpubench.schema import catalog
 from gpubench.schema.record import Record
 
@@ -55,7 +55,7 @@ def choose_machine(
     if not count:
         raise UnusableError(f"no trial in these results ended ok{f' with device {device}' if device else ''}")
     keys_here = [
-        machine_key(this_machine, kind) for kind in (["cuda", "cpu"] if this_machine.gpus else ["cpu"])
+        make_machine_key(this_machine, kind) for kind in (["cuda", "cpu"] if this_machine.gpus else ["cpu"])
     ]
     key = next((name for name in keys_here if name in count), count.most_common(1)[0][0])
     cpu_names = {r.environment.get("cpu_name") for r in attempts.values() if r.machine_key == key}
@@ -98,7 +98,7 @@ def _count_gpus(record: Record) -> int:
     return record.environment.get("gpu_count") or 0
 
 
-class SourcesOnRecord(Disk):
+class RecordedSources(DiskSources):
     """Looks on the disk; of images and model files that do not lie there, the results tell.
 
     `policy`: under `fail` rows from which images were left out tell of other images than those that are asked about.
@@ -109,10 +109,10 @@ class SourcesOnRecord(Disk):
         self._records = records
         self._is_of_all_images = policy == "fail"
 
-    def data(self, name: str) -> DataFacts:
+    def find_data_facts(self, name: str) -> DataFacts:
         """Facts of these images: those that have read them know most. Raises GpubenchError where nothing tells."""
         try:
-            return super().data(name)
+            return super().find_data_facts(name)
         except GpubenchError:
             known = [
                 record
@@ -138,10 +138,10 @@ class SourcesOnRecord(Disk):
         )  # fmt: skip
         return self.known_data[name]
 
-    def model(self, name: str) -> str:
+    def find_model_fingerprint(self, name: str) -> str:
         """The fingerprint of a model's file; empty where that is not here but the results know the model."""
         try:
-            return super().model(name)
+            return super().find_model_fingerprint(name)
         except UsageError:
             if not any(record.trial.model == name for record in self._records):
                 raise

@@ -12,10 +12,10 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from gpubench.basics.errors import UsageError, unknown
-from gpubench.basics.quoted import shown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
+from gpubench.basics.quoted import quote_value
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
-from gpubench.schema.validation import InvalidValueError, convert, with_bounds
+from gpubench.schema.validation import InvalidValueError, convert_value, with_bounds
 
 LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
@@ -25,19 +25,19 @@ RIVALS: dict[str, tuple[str, ...]] = {name: about.rivals for name, about in ABOU
 """Fields of which one says what the other says: giving one takes the other's place."""
 
 
-def _plain(annotation: Any) -> type:
+def _unwrap_type(annotation: Any) -> type:
     """The plain Python type behind a field's annotation."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
-        return _plain(typing.get_args(annotation)[0])
+        return _unwrap_type(typing.get_args(annotation)[0])
     if origin in (typing.Union, types.UnionType):
-        return _plain(next(a for a in typing.get_args(annotation) if a is not type(None)))
+        return _unwrap_type(next(a for a in typing.get_args(annotation) if a is not type(None)))
     if origin is Literal:
         return str
     return tuple if origin is tuple else annotation
 
 
-KINDS: dict[str, type] = {name: _plain(annotation) for name, annotation in TYPES.items()}
+KINDS: dict[str, type] = {name: _unwrap_type(annotation) for name, annotation in TYPES.items()}
 """Every field that an experiment may give -> the plain Python type of its values."""
 _CHECKED: Mapping[str, Any] = {name: with_bounds(annotation) for name, annotation in TYPES.items()}
 OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
@@ -46,44 +46,46 @@ OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] i
 def check_field(name: str) -> str:
     """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
     if name not in KINDS:
-        raise unknown("field", name, KINDS)
+        raise make_unknown_name_error("field", name, KINDS)
     return name
 
 
-def _number(kind: type, text: str | int, field: str) -> Any:
+def _parse_number(kind: type, text: str | int, field: str) -> Any:
     try:
         value = kind(text)
         is_one = math.isfinite(value)
     except (ValueError, OverflowError):  # the second: a whole number that is larger than every float
         is_one = False
     if not is_one:
-        raise UsageError(f"{field}: {shown(text)} is not {'a whole number' if kind is int else 'a number'}")
+        raise UsageError(
+            f"{field}: {quote_value(text)} is not {'a whole number' if kind is int else 'a number'}"
+        )
     return value
 
 
-def _truth(text: str, field: str) -> bool:
+def _parse_bool(text: str, field: str) -> bool:
     known = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in known:
-        raise UsageError(f"{field}: {shown(text)} is neither true nor false")
+        raise UsageError(f"{field}: {quote_value(text)} is neither true nor false")
     return known[text.lower()]
 
 
 _PARSERS: Mapping[type, Callable[[str, str], Any]] = {
-    int: lambda text, field: _number(int, text, field),
-    float: lambda text, field: _number(float, text, field),
-    bool: _truth,
+    int: lambda text, field: _parse_number(int, text, field),
+    float: lambda text, field: _parse_number(float, text, field),
+    bool: _parse_bool,
     str: lambda text, _: text,
-    tuple: lambda text, field: tuple(_number(int, part, field) for part in text.split("+")),
+    tuple: lambda text, field: tuple(_parse_number(int, part, field) for part in text.split("+")),
 }
 
 
-def _check_is_no_share(value: Any, text: str, called: str) -> None:
+def _check_percent_sign(value: Any, text: str, called: str) -> None:
     """Raises UsageError for 0.6 per cent that was typed without its sign, for it may be meant as a part of 1."""
     if isinstance(value, float) and 0 < value < 1 and not text.endswith("%"):
         raise UsageError(f"{called} {text}: write {100 * value:g}, or {value:g}% where so little is meant")
 
 
-def parse_one(field: str, text: str) -> Any:
+def parse_field_value(field: str, text: str) -> Any:
     """One value of a trial field; `auto` leaves it to the machine."""
     check_field(field)
     text = text.strip()
@@ -92,41 +94,41 @@ def parse_one(field: str, text: str) -> Any:
     if text == "auto" and field in OPTIONAL:
         return None
     if ABOUT[field].unit == "MiB" and not text.isdigit():
-        return mebibytes(text, field)
+        return parse_mebibytes(text, field)
     if ABOUT[field].unit == "s":
-        return seconds(text, field)
+        return parse_seconds(text, field)
     if ABOUT[field].unit == "%":
         text = text.removesuffix("%").strip()
     return _PARSERS[KINDS[field]](text, field)
 
 
-def parse(field: str, text: str) -> list[Any]:
+def parse_field_values(field: str, text: str) -> list[Any]:
     """A list of values: comma-separated single values and ranges."""
     check_field(field)
     ranges = KINDS[field] in (int, float)
     parsed: list[Any] = []
     for item in text.split(","):
         if ranges and ":" in item:
-            parsed.extend(span(field, item.strip()))
+            parsed.extend(parse_range(field, item.strip()))
         else:
-            parsed.append(parse_one(field, item))
+            parsed.append(parse_field_value(field, item))
             if ABOUT[field].unit == "%":
-                _check_is_no_share(parsed[-1], item.strip(), field)
+                _check_percent_sign(parsed[-1], item.strip(), field)
     return list(dict.fromkeys(parsed))
 
 
-def span(field: str, text: str) -> list[Any]:
+def parse_range(field: str, text: str) -> list[Any]:
     """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
     kind, parts = KINDS[field], [part.strip() for part in text.split(":")]
     geometric = parts[-1].startswith("x")
     wrong = UsageError(
-        f"{field}: {shown(text)} is no range: write first:last:step with a step above 0 (16:64:16), or "
+        f"{field}: {quote_value(text)} is no range: write first:last:step with a step above 0 (16:64:16), or "
         "first:last:xfactor with a factor over 1 (16:512:x2)"
     )
     if len(parts) != 3:
         raise wrong
-    first, last = (_number(kind, part, field) for part in parts[:2])
-    step = _number(float if geometric else kind, parts[2].removeprefix("x"), field)
+    first, last = (_parse_number(kind, part, field) for part in parts[:2])
+    step = _parse_number(float if geometric else kind, parts[2].removeprefix("x"), field)
     if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):
         raise wrong
     values: list[Any] = []
@@ -136,56 +138,56 @@ def span(field: str, text: str) -> list[Any]:
         values.append(round(value) if kind is int else float(f"{value:.12g}"))
         value = value * step if geometric else first + step * len(values)
         if len(values) > LONGEST_RANGE:
-            raise UsageError(f"{field}: {shown(text)} has more than {LONGEST_RANGE:,} values")
+            raise UsageError(f"{field}: {quote_value(text)} has more than {LONGEST_RANGE:,} values")
     return values
 
 
-def as_text(value: Any) -> str:
+def format_field_value(value: Any) -> str:
     """A value as one would type it, which `parse_one` reads back: 0+1, true, auto."""
     if value is None:
         return "auto"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return "+".join(as_text(v) for v in value)
+        return "+".join(format_field_value(v) for v in value)
     return str(value)
 
 
-def from_toml(name: str, value: Any) -> Any:
+def decode_toml_value(name: str, value: Any) -> Any:
     """A TOML value as the trial field wants it; texts as on the command line where a number or a list may be one."""
     about, kind = ABOUT[check_field(name)], KINDS[name]
     if isinstance(value, str) and (kind is tuple or about.unit in ("MiB", "s") or value == "auto"):
-        return parse_one(name, value)
+        return parse_field_value(name, value)
     try:
-        return convert(value, _CHECKED[name])
+        return convert_value(value, _CHECKED[name])
     except InvalidValueError as error:
         raise UsageError(f"{'.'.join((name, *error.path))} {error.problem}") from None
 
 
-def axis_from_toml(name: str, given: list[Any] | str) -> tuple[Any, ...]:
+def decode_toml_axis(name: str, given: list[Any] | str) -> tuple[Any, ...]:
     """The values of an axis: a TOML list, or a text as on the command line, `"16:512:x2"`."""
     if isinstance(given, str):
-        return tuple(parse(name, given))
+        return tuple(parse_field_values(name, given))
     if not given:
         raise UsageError(f"axis {name} has no values")
-    return tuple(dict.fromkeys(from_toml(name, v) for v in given))
+    return tuple(dict.fromkeys(decode_toml_value(name, v) for v in given))
 
 
-def to_toml(value: Any) -> Any:
+def encode_toml_value(value: Any) -> Any:
     """A value of a trial field as TOML holds it, which `from_toml` reads back."""
     return "auto" if value is None else list(value) if isinstance(value, tuple) else value
 
 
-def assignments(text: str) -> dict[str, str]:
+def split_assignments(text: str) -> dict[str, str]:
     """`a=1,b=2` as a dict of texts."""
     texts: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise UsageError(f"{shown(part)} is not FIELD=VALUE")
+            raise UsageError(f"{quote_value(part)} is not FIELD=VALUE")
         field = check_field(name.strip().replace("-", "_"))
         if field in texts:
-            raise UsageError(f"{field} is given twice in {shown(text)}")
+            raise UsageError(f"{field} is given twice in {quote_value(text)}")
         texts[field] = value
     return texts
 
@@ -193,42 +195,42 @@ def assignments(text: str) -> dict[str, str]:
 _UNITS = {"": 1.0, "MIB": 1.0, "M": 1.0, "MB": 1e6 / 2**20, "GIB": 1024.0, "G": 1024.0, "GB": 1e9 / 2**20}
 
 
-def mebibytes(text: str, called: str = "memory size") -> int:
+def parse_mebibytes(text: str, called: str = "memory size") -> int:
     """`12GiB`, `12G`, `800MiB`, `16GB`, `12288` as whole MiB."""
     match = re.fullmatch(r"([0-9.]+)\s*([A-Za-z]*)", text.strip())
     if match is None or match[2].upper() not in _UNITS:
-        raise UsageError(f"{called}: {shown(text)} is not a memory size; write 12GiB or 800MiB")
-    size = _number(float, match[1], called) * _UNITS[match[2].upper()]
+        raise UsageError(f"{called}: {quote_value(text)} is not a memory size; write 12GiB or 800MiB")
+    size = _parse_number(float, match[1], called) * _UNITS[match[2].upper()]
     if math.isinf(size):
-        raise UsageError(f"{called}: {shown(text)} is not a number")
+        raise UsageError(f"{called}: {quote_value(text)} is not a number")
     return int(size)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
-def percent(text: str | float, called: str) -> float:
+def parse_percent(text: str | float, called: str) -> float:
     """`2%` or 2 as a number of per cent, above 0 and at most 100.
 
     Below 1 it needs its sign: 0.02 may be meant as a part of 1 or as per cent.
     """
     given = str(text).strip()
     bare = given.removesuffix("%").strip()
-    share = float(_number(float, bare, called))
+    share = float(_parse_number(float, bare, called))
     if not 0 < share <= 100:
-        raise UsageError(f"{called}: {shown(text)} is not a share above 0 and up to 100 %")
+        raise UsageError(f"{called}: {quote_value(text)} is not a share above 0 and up to 100 %")
     if share < 1 and bare == given:
         quote = "" if isinstance(text, str) else '"'  # a number in a file becomes a text there
         raise UsageError(f"{called} {bare}: write {quote}{100 * share:g}%{quote} or {quote}{share:g}%{quote}")
     return share
 
 
-def seconds(text: str | float, called: str = "timeout") -> float:
+def parse_seconds(text: str | float, called: str = "timeout") -> float:
     """`90`, `90s`, `10m`, `2h` as seconds."""
     match = re.fullmatch(r"([0-9.]+)\s*([a-z]*)", str(text).strip())
     if match is None or match[2] not in _SECONDS:
-        raise UsageError(f"{called}: {shown(text)} is not a time; write 90s, 10m or 2h")
-    value = float(_number(float, match[1], called)) * _SECONDS[match[2]]
+        raise UsageError(f"{called}: {quote_value(text)} is not a time; write 90s, 10m or 2h")
+    value = float(_parse_number(float, match[1], called)) * _SECONDS[match[2]]
     if not 0 < value < math.inf:
-        raise UsageError(f"{called}: the time must be longer than 0 and have an end, not {shown(text)}")
+        raise UsageError(f"{called}: the time must be longer than 0 and have an end, not {quote_value(text)}")
     return value

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpubench.basics.words import many
+from gpubench.basics.words import format_count
 from gpubench.plan.estimate import Estimate, format_seconds
 
 MOST_SPARE_S, SPARE_SHARE = 180.0, 0.1
@@ -30,7 +30,7 @@ class WallTime:
     whole_s: float
     """Seconds that a trial has in such a job which has just begun."""
 
-    def verdict(self, need: Estimate, now_s: float, *, is_first: bool) -> Verdict:
+    def decide_start(self, need: Estimate, now_s: float, *, is_first: bool) -> Verdict:
         """Whether a unit is begun. `is_first`: none has run in this job.
 
         A first one is begun if only a guess speaks against it: its guess would be the same in the next job. Where a
@@ -48,14 +48,14 @@ def find_spare(limit_s: float) -> float:
     return min(MOST_SPARE_S, SPARE_SHARE * limit_s)
 
 
-def at_least(guess: Estimate, broken_off_s: float) -> Estimate:
+def estimate_stopped_unit(guess: Estimate, broken_off_s: float) -> Estimate:
     """The estimate of a unit that was stopped before it ended. `broken_off_s`: its longest try; 0: there is none."""
     least_s = BROKEN_OFF * broken_off_s
     return Estimate(max(guess.seconds, least_s), guess.known or least_s > guess.seconds, least_s)
 
 
 @dataclass(kw_only=True, slots=True)
-class Late:
+class UnstartedUnits:
     """Units that were not begun, for they would not have ended in time."""
 
     job: str = ""
@@ -72,7 +72,9 @@ class Late:
         """Whether there is any."""
         return bool(self.waiting or self.never)
 
-    def note(self, unit_id: str, verdict: Verdict, need: Estimate, wall_time: WallTime, now_s: float) -> None:
+    def note_verdict(
+        self, unit_id: str, verdict: Verdict, need: Estimate, wall_time: WallTime, now_s: float
+    ) -> None:
         """What was decided of a unit."""
         self.job, self.left_s, self.whole_s = wall_time.job, wall_time.ends_s - now_s, wall_time.whole_s
         if verdict == "late":
@@ -80,23 +82,23 @@ class Late:
         elif verdict == "never":
             self.never[unit_id] = need.seconds
 
-    def keep(self, unit_ids: Collection[str]) -> None:
+    def forget_other_units(self, unit_ids: Collection[str]) -> None:
         """Forgets all units but these."""
         self.waiting = {unit_id: seconds for unit_id, seconds in self.waiting.items() if unit_id in unit_ids}
         self.never = {unit_id: seconds for unit_id, seconds in self.never.items() if unit_id in unit_ids}
 
-    def line(self) -> str:
+    def explain_stop(self) -> str:
         """Why the sweep stops here."""
         return (
-            f"no time for what is left: {many(len(self.waiting), 'unit')}, of which the shortest takes about "
+            f"no time for what is left: {format_count(len(self.waiting), 'unit')}, of which the shortest takes about "
             f"{format_seconds(min(self.waiting.values()))}, and {self.job} has "
             f"{format_seconds(max(0.0, self.left_s))} for it"
         )
 
-    def too_short(self) -> str:
+    def explain_short_limit(self) -> str:
         """What is wrong with the job, and what to do."""
         return (
-            f"the time limit of {self.job} is too short for {many(len(self.never), 'trial')}, of which the longest "
+            f"the time limit of {self.job} is too short for {format_count(len(self.never), 'trial')}, of which the longest "
             f"takes about {format_seconds(max(self.never.values()))}: it leaves "
             f"{format_seconds(max(0.0, self.whole_s))}"
         )

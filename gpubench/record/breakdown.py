@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.events import Result
 
 STEP_TIMES = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
@@ -54,7 +54,7 @@ def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict
     }
     columns["slowest_rank"] = _find_slowest_rank(waits, step_ms)
     if columns["slowest_rank"] is None:
-        missing["slowest_rank"] = write_reason("no-slowest-rank", f"{100 * NOISE:g}")
+        missing["slowest_rank"] = format_reason("no-slowest-rank", f"{100 * NOISE:g}")
     return columns, missing
 
 

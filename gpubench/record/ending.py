@@ -8,7 +8,7 @@ from typing import Any
 from gpubench.record import energy_figures, gpu_figures
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
-from gpubench.schema.codes import REASONS, SOURCES, write_ending
+from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.columns import MEASURED, OF_GROUPS
 from gpubench.schema.gpu_look import PERIOD_S
 
@@ -71,7 +71,7 @@ def merge_columns(
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
         return kept, {
-            c.name: write_ending(status, reason) for c in MEASURED if c.name not in ("doubts", *kept)
+            c.name: format_ending(status, reason) for c in MEASURED if c.name not in ("doubts", *kept)
         }
     names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
     why = {**missing, **(dict.fromkeys(OF_GPUS, REASONS["no-gpu"]) if not gpu_uuids else {})}

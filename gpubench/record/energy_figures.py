@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from gpubench.node.watch import metrics
-from gpubench.schema.codes import REASONS, SOURCES, write_reason
+from gpubench.schema.codes import REASONS, SOURCES, format_reason
 from gpubench.schema.doubts import ENERGY_APART_PCT
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched, Window
@@ -39,7 +39,7 @@ def _energy(watched: Watched) -> Figure:
     Raises Unmeasured for too short a time, and where both tell and disagree.
     """
     if watched.measured_s < SHORTEST_S:
-        raise Unmeasured(write_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
+        raise Unmeasured(format_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
     try:
         counted = _energy_by_counter(watched)
     except Unmeasured as reason:
@@ -51,7 +51,7 @@ def _energy(watched: Watched) -> Figure:
         return counted
     joules, other = float(counted.value), float(sampled.value)
     if abs(other / joules - 1) > APART:
-        raise Unmeasured(write_reason("energy-apart", f"{joules:,.0f}", f"{other:,.0f}", f"{100 * APART:g}"))
+        raise Unmeasured(format_reason("energy-apart", f"{joules:,.0f}", f"{other:,.0f}", f"{100 * APART:g}"))
     return counted
 
 
@@ -92,10 +92,12 @@ def _energy_by_counter(watched: Watched) -> Figure:
 def _joules_by_counter(watched: Watched, window: Window, gpu: str) -> float:
     """Joules of one window, or of several at once, by the counter of one GPU."""
     series = watched.samples.series(metrics.ENERGY, gpu)
-    if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
+    if series.find_distance_s(window.t0) + series.find_distance_s(window.t1) > max(
+        _NEAR_S, _NEAR * window.seconds
+    ):
         raise Unmeasured(series.reason or REASONS["counter-not-read"])
-    first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
-    readings = series.around(window.t0, window.t1)
+    first, last = (series.interpolate_at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
+    readings = series.list_around(window.t0, window.t1)
     if any(after < before for before, after in pairwise(readings)):
         raise Unmeasured(REASONS["counter-back"])
     joules = last - first

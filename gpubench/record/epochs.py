@@ -49,7 +49,7 @@ class EpochRow:
     top1_pct: float | None
     """What the evaluation after it gave, where there was one."""
 
-    def as_stored(self) -> dict[str, Any]:
+    def to_record_row(self) -> dict[str, Any]:
         """As a row of a record's `epochs`; its times stand elsewhere."""
         left_out = {"t0", "t1", "step_times_s"} | {
             name for name in ("data_wait_s_by_rank", "first_batch_s") if getattr(self, name) is None

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.record import energy_figures, gpu_figures, host_figures
 from gpubench.record.energy_figures import joules_by_epoch
-from gpubench.record.host_figures import cpu_s_by_epoch, crowding_pct
+from gpubench.record.host_figures import compute_crowding_pct, cpu_s_by_epoch
 from gpubench.schema.codes import REASONS
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
@@ -60,13 +60,13 @@ def compute_figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
     joules = joules_by_epoch(watched)
     seen = Figures(
-        crowding_pct=crowding_pct(watched),
+        crowding_pct=compute_crowding_pct(watched),
         cpu_s_by_epoch=cpu_s_by_epoch(watched),
         energy_j_by_epoch={
             epoch: sum(by_gpu.values()) if by_gpu and not watched.shared else None
             for epoch, by_gpu in joules.items()
         },
-        joules_by_epoch={epoch: watched.by_uuid(by_gpu) for epoch, by_gpu in joules.items()},
+        joules_by_epoch={epoch: watched.key_by_uuid(by_gpu) for epoch, by_gpu in joules.items()},
         strangers=list(watched.strangers),
         desktops=list(watched.desktops),
         max_sm_clock_mhz=watched.max_sm_clock_mhz,
@@ -79,7 +79,7 @@ def compute_figures(watched: Watched) -> Figures:
             seen.result[column] = None
             seen.missing[column] = str(reason)
             continue
-        parts.get(column, {}).update(watched.by_uuid(figure.by_gpu))
+        parts.get(column, {}).update(watched.key_by_uuid(figure.by_gpu))
         facts = {
             "source": figure.source,
             "period_s": figure.period_s,
@@ -101,7 +101,9 @@ def compute_figures(watched: Watched) -> Figures:
 def _count_missed(watched: Watched, column: str, period_s: float | None) -> int:
     """Readings that watchers came too late for: of each node its GPUs', or its host's."""
     is_host = column in host_figures.COLUMNS
-    return sum(part.missed(period_s) * (1 if is_host else len(part.gpus)) for part in watched.hosts)
+    return sum(
+        part.count_missed_slots(period_s) * (1 if is_host else len(part.gpus)) for part in watched.hosts
+    )
 
 
 def _describe_sharing(watched: Watched) -> str:

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from gpubench.node.watch import metrics
 from gpubench.node.watch.nvml_calls import THROTTLE_REASONS
-from gpubench.schema.codes import REASONS, SOURCES, write_reason
+from gpubench.schema.codes import REASONS, SOURCES, format_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import Series
 from gpubench.schema.watched import Figure, Watched
@@ -30,38 +30,40 @@ MIN_BUFFERED_S = 0.5
 # ---------------------------------------------------------------- utilisation, clocks, temperature
 
 
-def _column(column: metrics.GpuColumn) -> Callable[[Watched], Figure]:
+def _make_figure_function(column: metrics.GpuColumn) -> Callable[[Watched], Figure]:
     """From the driver's own samples where it takes some, so that nothing between two polls is missed."""
 
     def make(watched: Watched) -> Figure:
         buffer = metrics.BUFFER.get(column.metric)
         if buffer is None:
-            return _polled(column, watched)
+            return _compute_polled_figure(column, watched)
         try:
-            return _buffered(column, buffer, watched)
+            return _compute_buffered_figure(column, buffer, watched)
         except Unmeasured as reason:
-            polled = _polled(column, watched)
+            polled = _compute_polled_figure(column, watched)
             return replace(polled, source=f"{polled.source}, polled ({reason})")
 
     return make
 
 
-def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
+def _compute_polled_figure(column: metrics.GpuColumn, watched: Watched) -> Figure:
     by_gpu: list[float] = []
     samples = gaps = 0
     for gpu in watched.used_gpus:
         series = watched.samples.series(column.metric, gpu)
-        values = _settled(series, watched, write_reason("short-window", f"{watched.measured_s:.2f}"))
+        values = _list_window_readings(
+            series, watched, format_reason("short-window", f"{watched.measured_s:.2f}")
+        )
         if column.over_time is fmean:
-            by_gpu.append(_mean(series, watched, POLLED_GAP_S))
+            by_gpu.append(_average_over_windows(series, watched, POLLED_GAP_S))
         else:
-            by_gpu.append(column.over_time([*values, *_floor(column, series, watched)]))
+            by_gpu.append(column.over_time([*values, *_find_peak_floor(column, series, watched)]))
         samples += len(values)
         gaps += series.gaps
     return Figure(column.over_gpus(by_gpu), column.source, column.period_s, samples, gaps)
 
 
-def _floor(column: metrics.GpuColumn, series: Series, watched: Watched) -> list[float]:
+def _find_peak_floor(column: metrics.GpuColumn, series: Series, watched: Watched) -> list[float]:
     """Of a share of time its mean, below which no peak is; none where it can't be told, or what is read is a moment's.
 
     The mean holds the readings of a window's first moments, too, which may be the only ones above 0.
@@ -69,11 +71,11 @@ def _floor(column: metrics.GpuColumn, series: Series, watched: Watched) -> list[
     if column.metric not in metrics.BUFFER:
         return []
     with contextlib.suppress(Unmeasured):
-        return [_mean(series, watched, POLLED_GAP_S)]
+        return [_average_over_windows(series, watched, POLLED_GAP_S)]
     return []
 
 
-def _settled(series: Series, watched: Watched, why_none: str) -> list[float]:
+def _list_window_readings(series: Series, watched: Watched, why_none: str) -> list[float]:
     """Readings of the measured windows alone: the driver's first ones speak of what was before a window, too. Raises
     Unmeasured where there are none."""
     values = [v for w in watched.measured for v in series.between(w.t0 + SETTLE_IN_S, w.t1)]
@@ -82,18 +84,18 @@ def _settled(series: Series, watched: Watched, why_none: str) -> list[float]:
     return values
 
 
-def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watched) -> Figure:
+def _compute_buffered_figure(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watched) -> Figure:
     if watched.measured_s < MIN_BUFFERED_S:
-        raise Unmeasured(write_reason("short-buffer", f"{watched.measured_s:.2f}"))
+        raise Unmeasured(format_reason("short-buffer", f"{watched.measured_s:.2f}"))
     by_gpu: list[float] = []
     samples = gaps = 0
     for gpu in watched.used_gpus:
         series = watched.samples.series(buffer.name, gpu)
         if not series.values:
             raise Unmeasured(series.reason or REASONS["no-buffer"])
-        inside = _settled(series, watched, REASONS["buffer-empty"])
+        inside = _list_window_readings(series, watched, REASONS["buffer-empty"])
         # Asked for a peak too: the peak of a part of the windows is none.
-        mean = _mean(series, watched, buffer.max_gap_s)
+        mean = _average_over_windows(series, watched, buffer.max_gap_s)
         # It holds the readings of a window's first moments, too, so it may lie above all others.
         by_gpu.append(mean if column.over_time is fmean else column.over_time([*inside, mean]))
         samples += len(inside)
@@ -101,7 +103,7 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
     return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)
 
 
-def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
+def _average_over_windows(series: Series, watched: Watched, max_gap_s: float) -> float:
     """Mean over the time of all measured windows.
 
     Raises Unmeasured where a part of a window that is longer than `max_gap_s` has no reading.
@@ -109,7 +111,7 @@ def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
     return sum(series.integral(w.t0, w.t1, max_gap_s) for w in watched.measured) / watched.measured_s
 
 
-def _throttled(watched: Watched) -> Figure:
+def _compute_throttled_share(watched: Watched) -> Figure:
     masks, gaps = _throttle_masks(watched)
     share = 100 * sum(bool(mask & metrics.THROTTLED) for mask in masks) / len(masks)
     return Figure(share, SOURCES["throttle"], metrics.RATES_S, len(masks), gaps)
@@ -140,16 +142,16 @@ def _throttle_masks(watched: Watched) -> tuple[list[int], int]:
 # ---------------------------------------------------------------- memory
 
 
-def _memory(watched: Watched) -> Figure:
-    return _peak_memory(watched)[1]
+def _find_peak_memory(watched: Watched) -> Figure:
+    return _choose_peak_memory(watched)[1]
 
 
 def _memory_source(watched: Watched) -> Figure:
-    name, memory = _peak_memory(watched)
+    name, memory = _choose_peak_memory(watched)
     return replace(memory, value=name)
 
 
-def _peak_memory(watched: Watched) -> tuple[str, Figure]:
+def _choose_peak_memory(watched: Watched) -> tuple[str, Figure]:
     """The peak over the training, warm-up included, on the fullest of its GPUs, and which of two ways it was had.
 
     Evaluation is left out: it runs the plain network on one device and has nothing to do with the configuration.
@@ -199,9 +201,9 @@ OF_WHOLE_GPUS = (*(column.name for column in metrics.GPU_COLUMNS), "throttled_pc
 """Columns that can't be told apart by job."""
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
-    "gpu_mem_mib": _memory,
+    "gpu_mem_mib": _find_peak_memory,
     "gpu_mem_source": _memory_source,
-    **{column.name: _column(column) for column in metrics.GPU_COLUMNS},
-    "throttled_pct": _throttled,
+    **{column.name: _make_figure_function(column) for column in metrics.GPU_COLUMNS},
+    "throttled_pct": _compute_throttled_share,
     "throttle_reasons": _throttle_reasons,
 }

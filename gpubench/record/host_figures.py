@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from gpubench.node.watch import metrics
-from gpubench.schema.codes import REASONS, SOURCES, write_reason
+from gpubench.schema.codes import REASONS, SOURCES, format_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
 
@@ -54,7 +54,7 @@ def _cpu_util(watched: Watched) -> Figure:
 
 def _cpu_share(watched: Watched, metric: str) -> float:
     """The mean share of the CPUs' time over the windows."""
-    spent = sum(_cpu_seconds(watched, metric, w.t0, w.t1) for w in watched.measured)
+    spent = sum(_compute_node_cpu_s(watched, metric, w.t0, w.t1) for w in watched.measured)
     return spent / sum(_usable_cpu_seconds(watched, w.t0, w.t1) for w in watched.measured)
 
 
@@ -70,7 +70,8 @@ def _cpu_util_max(watched: Watched) -> Figure:
                 edges.append(t)
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
             shares.append(
-                _cpu_seconds(watched, watched.cpu_metric, t0, t1) / _usable_cpu_seconds(watched, t0, t1)
+                _compute_node_cpu_s(watched, watched.cpu_metric, t0, t1)
+                / _usable_cpu_seconds(watched, t0, t1)
             )
     _as_percent(watched, shares[0])
     return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
@@ -81,21 +82,21 @@ def _cpu_util_trial(watched: Watched) -> Figure:
     return _cpu_figure(watched, metrics.CPU_TREE, share, _TREE_SOURCE)
 
 
-def crowding_pct(watched: Watched) -> float | None:
+def compute_crowding_pct(watched: Watched) -> float | None:
     """How much of a number of CPUs is in use once all others of the affinity are; below 0 where more than it are idle.
 
     All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell. Of several
     nodes: where it is most.
     """
-    known = [pct for host in watched.hosts if (pct := _crowding_pct(host)) is not None]
+    known = [pct for host in watched.hosts if (pct := _compute_node_crowding_pct(host)) is not None]
     return max(known, default=None)
 
 
-def _crowding_pct(watched: Watched) -> float | None:
+def _compute_node_crowding_pct(watched: Watched) -> float | None:
     if watched.spare_cpus <= 0:
         return None
     try:
-        busy = sum(_cpu_seconds(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
+        busy = sum(_compute_node_cpu_s(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
         return 100 * (busy / watched.measured_s - watched.spare_cpus) / watched.cpus
     except Unmeasured:  # it serves a doubt alone
         return None
@@ -104,23 +105,23 @@ def _crowding_pct(watched: Watched) -> float | None:
 def _as_percent(watched: Watched, share: float) -> float:
     """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
     if share > _FULL:
-        raise Unmeasured(write_reason("elsewhere", f"{share:.1f}", f"{watched.cpus:g}"))
+        raise Unmeasured(format_reason("elsewhere", f"{share:.1f}", f"{watched.cpus:g}"))
     return 100 * min(share, 1.0)
 
 
 def _cpu_s_per_epoch(watched: Watched) -> Figure:
-    spent = [_cpu_seconds(watched, metrics.CPU_TREE, w.t0, w.t1) / w.epochs for w in watched.measured]
+    spent = [_compute_node_cpu_s(watched, metrics.CPU_TREE, w.t0, w.t1) / w.epochs for w in watched.measured]
     return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
 
 
 def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
-    return {window.epoch: cpu_s(watched, window.t0, window.t1) for window in watched.windows}
+    return {window.epoch: compute_cpu_s(watched, window.t0, window.t1) for window in watched.windows}
 
 
-def cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
+def compute_cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
     """CPU seconds of the trial's process tree between two times, on all nodes; None: not covered."""
     try:
-        return sum(_cpu_seconds(host, metrics.CPU_TREE, t0, t1) for host in watched.hosts)
+        return sum(_compute_node_cpu_s(host, metrics.CPU_TREE, t0, t1) for host in watched.hosts)
     except Unmeasured:  # the reason stands beside cpu_s_per_epoch
         return None
 
@@ -132,7 +133,7 @@ def _host_memory(watched: Watched) -> Figure:
     return Figure(series.values[-1], SOURCES["smaps"], None, 1, series.gaps)
 
 
-def _cpu_seconds(watched: Watched, metric: str, t0: float, t1: float) -> float:
+def _compute_node_cpu_s(watched: Watched, metric: str, t0: float, t1: float) -> float:
     """CPU seconds between two times."""
     return watched.samples.growth_between(metric, t0, t1, metrics.TOTALS_GAP_S)
 
@@ -141,7 +142,7 @@ def _usable_cpu_seconds(watched: Watched, t0: float, t1: float) -> float:
     """CPU seconds that the trial's CPUs had: wall time, less what the hypervisor took."""
     usable = watched.cpus * (t1 - t0)
     if watched.samples.series(metrics.CPU_STOLEN).values:
-        usable -= _cpu_seconds(watched, metrics.CPU_STOLEN, t0, t1)
+        usable -= _compute_node_cpu_s(watched, metrics.CPU_STOLEN, t0, t1)
     if usable <= 0:
         raise Unmeasured(REASONS["empty-window"])
     return usable

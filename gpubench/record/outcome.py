@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gpubench.node.launch.faults import distance_from_cause, with_advice
+from gpubench.node.launch.faults import estimate_cause_distance, format_with_advice
 from gpubench.record.epochs import EpochRow
-from gpubench.schema.attempt import OnNode
+from gpubench.schema.attempt import TrialNode
 from gpubench.schema.events import (
     Error,
     Event,
@@ -17,8 +17,8 @@ from gpubench.schema.events import (
     Hello,
     KilledForMemory,
     LeaderExit,
-    OfRank,
     RankExit,
+    RankMessage,
     ServerExit,
 )
 from gpubench.schema.record import Ended
@@ -58,10 +58,10 @@ class Outcome(Work):
 
 def find_ending(
     events: Sequence[Event],
-    last_word: type[OfRank],
+    last_word: type[RankMessage],
     ranks: int,
     last_words: str,
-    nodes: Sequence[OnNode] = (),
+    nodes: Sequence[TrialNode] = (),
 ) -> tuple[Ended, str]:
     """How a trial that was left to itself ended, by the first cause that it gave. `nodes`: where its ranks were."""
     done = {e.rank for e in events if isinstance(e, last_word)}
@@ -74,16 +74,16 @@ def find_ending(
         on, words = (f" on node {nodes[node].name}", nodes[node].last_words) if nodes else ("", last_words)
         return counted.get(node), on, _describe_last_line(words)
 
-    for cause in sorted(_find_causes(events, done), key=lambda e: (_rank_by_cause(e), e.at)):
-        kills, on, last_line = facts_of(_node_of(cause.rank, nodes))
+    for cause in sorted(_find_causes(events, done), key=lambda e: (_estimate_event_distance(e), e.at)):
+        kills, on, last_line = facts_of(_find_node(cause.rank, nodes))
         if isinstance(cause, RankExit):
-            return "failed", with_advice(
+            return "failed", format_with_advice(
                 f"rank {cause.rank}{on} {_describe_exit(cause.code, kills)}{last_line}"
             )
         where = f" (rank {cause.rank}{on})" if ranks > 1 else ""
         beside = f"; {_describe_kills(kills)}" if cause.kind == "failed" and kills and kills.count else ""
         reason = f"{cause.reason}{where}{beside}"
-        return cause.kind, with_advice(reason) if cause.kind == "failed" else reason
+        return cause.kind, format_with_advice(reason) if cause.kind == "failed" else reason
     for event in events:
         if not isinstance(event, LeaderExit | ServerExit):
             continue
@@ -97,7 +97,7 @@ def _describe_last_line(words: str) -> str:
     return f"; last line of its output: {words}" if words else ""
 
 
-def _node_of(rank: int, nodes: Sequence[OnNode]) -> int:
+def _find_node(rank: int, nodes: Sequence[TrialNode]) -> int:
     """On which of the nodes a rank is, by its place."""
     return next((k for k, node in enumerate(nodes) if rank < node.first_rank + node.ranks), 0)
 
@@ -120,9 +120,9 @@ def _find_causes(events: Sequence[Event], done: Collection[int]) -> list[Error |
     return [*errors, *deaths]
 
 
-def _rank_by_cause(event: Error | RankExit) -> int:
+def _estimate_event_distance(event: Error | RankExit) -> int:
     """How far from the first cause this may be; running out of memory and dying are never another rank's."""
-    return distance_from_cause(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
+    return estimate_cause_distance(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
 
 
 def _describe_exit(code: int, kills: KilledForMemory | None) -> str:
@@ -155,11 +155,11 @@ def read_outcome(
     events: Sequence[Event],
     summarize: Callable[..., Work],
     *,
-    last_word: type[OfRank],
+    last_word: type[RankMessage],
     ranks: int,
     forced: tuple[Ended, str] | None,
     last_words: str,
-    nodes: Sequence[OnNode] = (),
+    nodes: Sequence[TrialNode] = (),
 ) -> Outcome:
     """All that the events say.
 

@@ -10,13 +10,13 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_stale
 from gpubench.record import host_figures
 from gpubench.record.ending import collect_provenance, decide_ending, merge_columns
 from gpubench.record.epochs import find_shared_span
 from gpubench.record.figures import Figures, compute_figures
-from gpubench.record.host_figures import cpu_s
+from gpubench.record.host_figures import compute_cpu_s
 from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.together import (
     ENERGY,
@@ -29,9 +29,9 @@ from gpubench.record.together import (
 from gpubench.record.training import Training
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
-from gpubench.schema.attempt import Attempt, OnNode
-from gpubench.schema.attempt_ids import folder_of
-from gpubench.schema.codes import REASONS, SOURCES, write_ending
+from gpubench.schema.attempt import Attempt, TrialNode
+from gpubench.schema.attempt_ids import parse_folder_id
+from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
@@ -68,7 +68,7 @@ class EndedAttempt:
     """One attempt at one job, ended."""
 
     job: Job
-    resolved: Resolved
+    resolved: ResolvedTrial
     facts: DataFacts
     machine_key: str
     number: int
@@ -151,7 +151,7 @@ def _evaluate_job(
         nodes=tried.done.nodes,
     )
     watched = tried.done.watched
-    seen = compute_figures(watched.cut(ended.windows, _missed_peak_mib(ended, watched.gpus)))
+    seen = compute_figures(watched.replace_windows(ended.windows, _missed_peak_mib(ended, watched.gpus)))
     status, reason = decide_ending(ended, seen, t.gpu_mem_cap_mib)
     result, missing = merge_columns(
         ended,
@@ -197,7 +197,7 @@ def _compare_with_solos(
             if value is not None:
                 job.result[column] = value
             else:
-                ending = write_ending(job.status, job.reason)
+                ending = format_ending(job.status, job.reason)
                 job.missing[column] = why.get(
                     column, ending if job.status != "ok" else REASONS["not-reported"]
                 )
@@ -234,7 +234,7 @@ def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(job.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
-    spent = [cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
+    spent = [compute_cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
     usable = mine.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [seconds for seconds in spent if seconds is not None]
     return OtherJobs(
@@ -243,7 +243,7 @@ def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     )
 
 
-def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
+def _gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
@@ -265,12 +265,12 @@ def _gather_evidence(
         neighbours=_find_other_jobs(jobs, number),
         images=data.train_images + data.val_images + data.skipped_images if reads else 0,
         skipped_images=data.skipped_images if reads else 0,
-        could_run_on=_could_run_on(tried.resolved, known.machine),
+        could_run_on=_count_reachable_cpus(tried.resolved, known.machine),
         stale_solo=solo is not None and is_stale(solo, known.environment),
     )
 
 
-def _could_run_on(resolved: Resolved, machine: Machine) -> int | None:
+def _count_reachable_cpus(resolved: ResolvedTrial, machine: Machine) -> int | None:
     """Where that is more CPUs than SLURM gave, and nothing else holds it to them."""
     count = len(resolved.cpu_ids)
     return count if machine.is_unbound and count > resolved.cpus else None
@@ -284,14 +284,14 @@ def _make_record(
     membership = job.membership
     environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
     if done.nodes:
-        environment["host"] = hosts.joined(node.name for node in done.nodes)
+        environment["host"] = hosts.join_hosts(node.name for node in done.nodes)
     return Record(
         trial_id=job.trial_id,
         config_id=job.config_id,
         attempt=tried.number,
         attempt_id=tried.attempt_id,
         claim=tried.claim,
-        folder_id=folder_of(tried.attempt_id),
+        folder_id=parse_folder_id(tried.attempt_id),
         round=tried.round,
         experiment=known.experiment,
         group=membership.group if membership else None,
@@ -301,9 +301,9 @@ def _make_record(
         reason=ended_job.reason,
         machine_key=tried.machine_key,
         trial=AskedFields(job.trial.as_json()),
-        variant_definition=job.variant.definition(),
+        variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
-        resolved=resolved.columns()
+        resolved=resolved.make_columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=ResultColumns(result),
         missing=ended_job.missing,
@@ -314,7 +314,7 @@ def _make_record(
             [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
         ),
         epochs=[
-            e.as_stored()
+            e.to_record_row()
             | {
                 "cpu_s": seen.cpu_s_by_epoch.get(e.epoch),
                 "energy_j": seen.energy_j_by_epoch.get(e.epoch),
@@ -322,7 +322,7 @@ def _make_record(
             for e in ended.epochs
         ],
         windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
-        nodes=_nodes(done, ended.windows),
+        nodes=_make_node_entries(done, ended.windows),
         span=Span(launched=done.launched, finished=done.finished),
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
@@ -332,13 +332,13 @@ def _make_record(
     )
 
 
-def _nodes(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
+def _make_node_entries(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
     """Where the ranks were; nothing was seen of a node that was lost, nor then of the others by itself."""
-    seen = done.watched.cut(windows).hosts if done.watched.parts else [NOTHING] * len(done.nodes)
-    return [_node(node, part) for node, part in zip(done.nodes, seen, strict=True)]
+    seen = done.watched.replace_windows(windows).hosts if done.watched.parts else [NOTHING] * len(done.nodes)
+    return [_make_node_entry(node, part) for node, part in zip(done.nodes, seen, strict=True)]
 
 
-def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
+def _make_node_entry(node: TrialNode, seen: Watched) -> dict[str, Any]:
     """What is stored of one of several nodes, under NODE_COLUMNS."""
     stored = {"node": node.name} | {
         name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids", "last_words")

@@ -86,7 +86,7 @@ def find_resources(
             now = _memory_shares(together, gpu_memory_mib, together=True)
             short = [[bool(row.gpu_alloc_retries) for row in rows] for rows in (alone, together)]
         else:
-            before, now = (tuple(row.value(watched.column) for row in rows) for rows in (alone, together))
+            before, now = (tuple(row.get_value(watched.column) for row in rows) for rows in (alone, together))
             short = [[False] * len(rows) for rows in (alone, together)]
         resources.append(
             Resource(
@@ -107,12 +107,12 @@ def list_full(resources: Sequence[Resource]) -> tuple[str, ...]:
     return tuple(resource.name for resource in resources if resource.full_together)
 
 
-def name_full(names: Sequence[str]) -> str | None:
+def format_full_resources(names: Sequence[str]) -> str | None:
     """These names as the column `full_together` has them, `cpu+gpu-memory`; None for none."""
     return "+".join(name.replace(" ", "-") for name in names) or None
 
 
-def write_not_full(resources: Sequence[Resource]) -> str:
+def explain_none_full(resources: Sequence[Resource]) -> str:
     """Why `full_together` is empty: nothing was full, or a share of time does not tell."""
     busy = [
         watched.label

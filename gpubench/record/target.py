@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from gpubench.basics.rounding import half_up
-from gpubench.basics.words import many
+from gpubench.basics.rounding import round_half_up
+from gpubench.basics.words import format_count
 from gpubench.record.epochs import EpochRow
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
@@ -31,16 +31,18 @@ def find_time_to_top1(
     if number is None:
         last = epochs[-1].top1_pct
         code = "target-missed-diverged" if _has_diverged(epochs[-1]) else "target-missed"
-        why = write_reason(code, half_up(last or 0.0, 1), *many(len(epochs), "epoch").split(), f"{target:g}")
+        why = format_reason(
+            code, round_half_up(last or 0.0, 1), *format_count(len(epochs), "epoch").split(), f"{target:g}"
+        )
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,
         "time_to_top1_s": sum(e.epoch_time_s for e in epochs[:number]),
-        **_crossing(epochs, target),
+        **_make_crossing_columns(epochs, target),
     }, {}
 
 
-def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
+def _make_crossing_columns(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
     """When top-1 crossed the target, between two evaluations; empty if each one there was followed by a lower one."""
     ends = accumulate(e.epoch_time_s for e in epochs)
     judged = [

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpubench.core.prediction import PredictedGroup, classify_overlap, find_overlap_gain
-from gpubench.plan.resolve import Resolved
-from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
-from gpubench.results.rows import row_of
-from gpubench.schema.codes import REASONS, write_reason
-from gpubench.schema.record import Record, Status, name_attempt
+from gpubench.plan.resolve import ResolvedTrial
+from gpubench.record.resources import explain_none_full, find_resources, format_full_resources, list_full
+from gpubench.results.rows import make_row
+from gpubench.schema.codes import REASONS, format_reason
+from gpubench.schema.record import Record, Status, make_attempt_reference
 from gpubench.schema.row import Row, replace
 
 ESTIMATE = "estimate"
@@ -37,7 +37,7 @@ ALONE = GroupPrediction(solos=())
 """What is predicted of a trial by itself: nothing."""
 
 
-def store_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None:
+def encode_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None:
     """The prediction under the names that records have."""
     prediction = group_prediction.prediction
     if prediction is None:
@@ -59,7 +59,7 @@ class GroupJob:
     """One job of a group, with its figures."""
 
     status: Status
-    resolved: Resolved
+    resolved: ResolvedTrial
     result: dict[str, Any]
     missing: dict[str, str]
     joules_by_gpu: Mapping[str, Mapping[str, float]]
@@ -93,21 +93,21 @@ def compare_with_solos(
     """
     together = [
         replace(
-            Row.of_columns({**job.result, **job.resolved.columns()}),
+            Row.make_from_columns({**job.result, **job.resolved.make_columns()}),
             status=job.status,
             doubts="+".join(job.doubts),
         )
         for job in jobs
     ]
-    alone = [row_of(solo) if solo else None for solo in group_prediction.solos]
+    alone = [make_row(solo) if solo else None for solo in group_prediction.solos]
     slowed = [
         mine.epoch_time_s / solo.epoch_time_s if mine.epoch_time_s and solo and solo.epoch_time_s else None
         for mine, solo in zip(together, alone, strict=True)
     ]
     gain = find_overlap_gain(slowed)
     facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": group_prediction.why_not}
-    facts["predicted"] = store_prediction(group_prediction)
-    facts["solos"] = [name_attempt(solo) if solo else None for solo in group_prediction.solos]
+    facts["predicted"] = encode_prediction(group_prediction)
+    facts["solos"] = [make_attempt_reference(solo) if solo else None for solo in group_prediction.solos]
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
     rows_alone = [row for row in alone if row]
     nothing_full = ""
@@ -115,8 +115,8 @@ def compare_with_solos(
         resources = find_resources(rows_alone, together, gpu_mib)
         facts["resources"] = [asdict(resource) for resource in resources]
         shared["sharing"] = classify_overlap(gain)
-        shared["full_together"] = name_full(list_full(resources))
-        nothing_full = write_not_full(resources)
+        shared["full_together"] = format_full_resources(list_full(resources))
+        nothing_full = explain_none_full(resources)
     prediction = group_prediction.prediction
     predicted = [job.slowdown for job in prediction.jobs] if prediction else [None] * len(jobs)
     shares = _divide_work(jobs, _find_work_rates(alone, together))
@@ -147,7 +147,7 @@ def _explain_empty(
         lost = next(((number, job) for number, job in enumerate(jobs, 1) if job.status != "ok"), None)
         reason = REASONS["no-slowdown-solo"]
         if lost is not None:
-            reason = write_reason("no-slowdown", lost[0], len(jobs), lost[1].status)
+            reason = format_reason("no-slowdown", lost[0], len(jobs), lost[1].status)
         why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), reason)
     elif columns.get("full_together") is None:
         why["full_together"] = nothing_full
@@ -159,7 +159,7 @@ def _explain_empty(
 # ---------------------------------------------------------------- GPUs that several jobs use
 
 
-def find_shared_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
+def find_shared_gpus(resolved: Sequence[ResolvedTrial], number: int) -> frozenset[str]:
     """GPUs of job `number` that other jobs of the group use, too."""
     used_by_others = {u for index, job in enumerate(resolved) if index != number for u in job.gpu_uuids}
     return frozenset(used_by_others & set(resolved[number].gpu_uuids))

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Self
 
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.breakdown import summarize_breakdown
 from gpubench.record.epochs import compute_timing, make_epoch_rows, make_stream_rows, make_windows
 from gpubench.record.outcome import Work
 from gpubench.record.target import find_time_to_top1
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
 from gpubench.schema.events import Event, Result
-from gpubench.schema.window import blocks
+from gpubench.schema.window import count_block_steps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,9 +35,11 @@ class Training:
     """Why there is no top-1, where there is none."""
 
     @classmethod
-    def for_job(cls, job: Job, resolved: Resolved, shared: tuple[float, float] | None = None) -> Self:
+    def for_job(cls, job: Job, resolved: ResolvedTrial, shared: tuple[float, float] | None = None) -> Self:
         t = job.trial
-        block, _ = blocks(resolved.workers // resolved.processes, t.sync_every, breakdown=t.breakdown)
+        block, _ = count_block_steps(
+            resolved.workers // resolved.processes, t.sync_every, breakdown=t.breakdown
+        )
         return cls(
             ranks=resolved.processes,
             batch_size=t.batch_size,
@@ -102,7 +104,7 @@ def _explain_no_quality(job: Job) -> str:
     if job.trial.epochs is None:
         return REASONS["rate"]
     if job.membership is not None:
-        return write_reason("left-to-solo", job.membership.solo.trial_id)
+        return format_reason("left-to-solo", job.membership.solo.trial_id)
     if job.variant.files == "none":
         return REASONS["no-validation"]
     return REASONS["empty-validation"]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.basics.words import many
+from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
@@ -25,8 +25,8 @@ from gpubench.schema.doubts import (
     OTHER_LOAD_PCT,
     SPREAD_PCT,
     THROTTLED_PCT,
-    doubt_of,
-    faster_together,
+    describe_speedup_doubt,
+    find_doubt,
 )
 
 
@@ -45,7 +45,7 @@ class WarningEvidence:
     """A result and what its doubts rest on."""
 
     job: Job
-    resolved: Resolved
+    resolved: ResolvedTrial
     ended: Outcome
     seen: Figures
     result: dict[str, Any]
@@ -62,7 +62,7 @@ class WarningEvidence:
     stale_solo: bool = False
     """Whether the same trial alone was measured under other versions."""
 
-    def number(self, column: str) -> float | None:
+    def find_number(self, column: str) -> float | None:
         """A column's value, where it is a number."""
         value = self.result.get(column)
         return float(value) if isinstance(value, (int, float)) else None
@@ -83,7 +83,7 @@ def _desktop(case: WarningEvidence) -> str | None:
 
 
 def _throttled(case: WarningEvidence) -> str | None:
-    share = case.number("throttled_pct")
+    share = case.find_number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
     return (
@@ -97,13 +97,13 @@ def _unbound_cpus(case: WarningEvidence) -> str | None:
     if case.could_run_on is None:
         return None
     return (
-        f"the trial had {many(case.resolved.cpus, 'CPU')} of its job, but could run on {case.could_run_on}: it may "
+        f"the trial had {format_count(case.resolved.cpus, 'CPU')} of its job, but could run on {case.could_run_on}: it may "
         "have shared them with other jobs; have SLURM bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
     )
 
 
 def _low_clock(case: WarningEvidence) -> str | None:
-    clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
+    clock, busy = case.find_number("sm_clock_mhz"), case.find_number("gpu_util_pct")
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT:
         return None
@@ -116,14 +116,14 @@ def _low_clock(case: WarningEvidence) -> str | None:
 
 
 def _spread(case: WarningEvidence) -> str | None:
-    spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
+    spread, middle = case.find_number("epoch_time_iqr_s"), case.find_number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
 def _near_limit(case: WarningEvidence) -> str | None:
-    used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
+    used, cap = case.find_number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL_PCT / 100 * limit:
         return None
@@ -134,11 +134,11 @@ def _near_limit(case: WarningEvidence) -> str | None:
 
 
 def _retries(case: WarningEvidence) -> str | None:
-    retries = case.number("gpu_alloc_retries")
+    retries = case.find_number("gpu_alloc_retries")
     if not retries:
         return None
     return (
-        f"the allocator ran out of memory and had to free some {many(round(retries), 'time')}, which takes time; "
+        f"the allocator ran out of memory and had to free some {format_count(round(retries), 'time')}, which takes time; "
         "use a smaller batch"
     )
 
@@ -147,11 +147,11 @@ def _cpu_starved(case: WarningEvidence) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.all_cpus
     if workers <= cpus:
         return None
-    return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
+    return f"{workers} loader workers share {format_count(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
 def _other_load(case: WarningEvidence) -> str | None:
-    whole, trial_pct = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
+    whole, trial_pct = case.find_number("cpu_util_pct"), case.find_number("cpu_util_trial_pct")
     theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
     if trial_pct is None or theirs is None:
         return None
@@ -160,7 +160,7 @@ def _other_load(case: WarningEvidence) -> str | None:
     if crowding is not None and (taken := crowding - trial_pct - theirs) > OTHER_LOAD_PCT:
         free_cpus = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"other work on the host left {free_cpus:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; "
+            f"other work on the host left {free_cpus:.1f} of {format_count(case.resolved.cpus, 'CPU')} that the trial may use; "
             "run it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
@@ -188,7 +188,7 @@ def _diverged(case: WarningEvidence) -> str | None:
 
 
 def _beyond_turns(case: WarningEvidence) -> str | None:
-    slowdown, membership = case.number("slowdown"), case.job.membership
+    slowdown, membership = case.find_number("slowdown"), case.job.membership
     if slowdown is None or membership is None or slowdown <= BEYOND_TURNS * membership.size:
         return None
     cure = "" if case.job.trial.cpu_sharing == "pinned" else " (--cpu-sharing pinned keeps them apart)"
@@ -211,7 +211,7 @@ def _skipped_images(case: WarningEvidence) -> str | None:
 Rule = Callable[[WarningEvidence], str | None]
 
 
-def _when(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rule:
+def _make_rule(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rule:
     """A doubt whose sentence names no figure."""
     return lambda case: sentence if is_so(case) else None
 
@@ -229,38 +229,38 @@ RULES: Mapping[str, Rule] = {
     "unbound-cpus": _unbound_cpus,
     "gaps": _gaps,
     "diverged": _diverged,
-    "dp": _when(
+    "dp": _make_rule(
         lambda case: case.job.trial.strategy == "dp",
         "DataParallel copies the model in every step, from one process; prefer ddp",
     ),
     # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
-    "dp-channels-last": _when(
+    "dp-channels-last": _make_rule(
         lambda case: case.job.trial.strategy == "dp" and case.job.trial.memory_format == "channels_last",
         "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in every "
         "step; use memory_format=contiguous or ddp",
     ),
-    "compile-cache": _when(
+    "compile-cache": _make_rule(
         lambda case: case.job.trial.execution == "compile",
         "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache",
     ),
-    "breakdown": _when(
+    "breakdown": _make_rule(
         lambda case: case.job.trial.breakdown,
         "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take "
         "times from a row without --breakdown",
     ),
     "skipped-images": _skipped_images,
-    "shared-gpu": _when(
+    "shared-gpu": _make_rule(
         lambda case: case.neighbours.on_gpus,
         "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
         "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone",
     ),
-    "solo-stale": _when(
+    "solo-stale": _make_rule(
         lambda case: case.stale_solo,
         "the same trial alone was measured under other versions of torch, driver or gpubench; --retry stale measures "
         "it again",
     ),
     "beyond-turns": _beyond_turns,
-    "faster-together": lambda case: faster_together(case.number("slowdown")),
+    "faster-together": lambda case: describe_speedup_doubt(case.find_number("slowdown")),
 }
 """The code of each entry -> the function that says the sentence, or None where there is no such doubt."""
 
@@ -268,5 +268,5 @@ RULES: Mapping[str, Rule] = {
 def find_warnings(case: WarningEvidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
     ok = case.ended.status == "ok"
-    rules = {code: rule for code, rule in RULES.items() if ok or doubt_of(code).any_ending}
+    rules = {code: rule for code, rule in RULES.items() if ok or find_doubt(code).any_ending}
     return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from gpubench.analyze.audit import VERDICTS, Observation, RuleFinding
-from gpubench.basics.folding import folded
+from gpubench.basics.folding import wrap_sentence
 from gpubench.basics.quoted import clean, to_json
-from gpubench.render.markdown import escape
+from gpubench.render.markdown import escape_markdown
 from gpubench.render.terminal import WIDTH
 from gpubench.render.words import UNKNOWN, format_number, join_words
 
@@ -118,27 +118,27 @@ SENTENCES: Mapping[str, str] = {
 """Code of an observation -> what is said. `{rows}` is a share: `3 of 24 rows`."""
 
 
-def write(name: str, findings: Sequence[RuleFinding], width: int = WIDTH) -> str:
+def format_text(name: str, findings: Sequence[RuleFinding], width: int = WIDTH) -> str:
     """A paragraph a rule, then the summary, ending in a newline, of at most so many columns: paths stay whole."""
     lines = []
     for finding in findings:
         place = f"{finding.number:>2}  {finding.verdict:<{max(map(len, VERDICTS))}}  "
         line = f"{place}{RULES[finding.number][0]}: {describe_finding(finding)}"
-        lines += folded(line, max(40, width), hang=" " * len(place))
-    return "\n".join((*lines, "", *folded(summarize(name, findings), width))) + "\n"
+        lines += wrap_sentence(line, max(40, width), hang=" " * len(place))
+    return "\n".join((*lines, "", *wrap_sentence(summarize(name, findings), width))) + "\n"
 
 
-def write_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
+def format_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
     """The findings as a Markdown table."""
     rows = [
-        f"| {finding.number} | {RULES[finding.number][0]} | {finding.verdict} | {escape(describe_finding(finding))} |"
+        f"| {finding.number} | {RULES[finding.number][0]} | {finding.verdict} | {escape_markdown(describe_finding(finding))} |"
         for finding in findings
     ]
     heading = ["|  | rule | verdict | what the data show |", "| ---: | :--- | :--- | :--- |"]
-    return "\n".join((*heading, *rows, "", escape(summarize(name, findings)))) + "\n"
+    return "\n".join((*heading, *rows, "", escape_markdown(summarize(name, findings)))) + "\n"
 
 
-def write_json(findings: Sequence[RuleFinding]) -> str:
+def format_json(findings: Sequence[RuleFinding]) -> str:
     """An object a rule and line: number, rule, way (to fool), verdict, finding (in words), observations (as data)."""
     lines = []
     for finding in findings:

@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.basics.finite import finite
+from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.quoted import clean, to_json
 from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison, FigureName
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
-from gpubench.render.json import convert
-from gpubench.render.markdown import escape, write_tables
+from gpubench.render.json import value_to_data
+from gpubench.render.markdown import escape_markdown, format_tables
 from gpubench.render.terminal import HANG, TO_ASCII, WIDTH, fold, render_grid
 from gpubench.render.words import (
     MINUS,
     count_things,
+    format_advice,
     format_axis,
     format_number,
     format_significant,
@@ -23,7 +24,6 @@ from gpubench.render.words import (
     name_ending,
     name_row,
     name_value,
-    write_advice,
 )
 
 VERSION = 1
@@ -55,43 +55,43 @@ MOST_NAMED = 8
 """Rows of a list that are named one by one; JSON has all."""
 
 
-def write_text(
+def format_text(
     comparison: Comparison, *, sort: str | None = None, width: int = WIDTH, is_rich: bool = False
 ) -> str:
     """A comparison as lines, ending in a newline. `is_rich`: for a terminal, which shows more than ASCII."""
     lines = [part for line in describe_sides(comparison) for part in fold(line, width)]
-    lines += ["", *(part for line in write_answers(comparison) for part in fold(line, width))]
+    lines += ["", *(part for line in format_answers(comparison) for part in fold(line, width))]
     if comparison.changes:
-        grid = render_grid(lay_out_changes(comparison, sort), width, is_rich)
+        grid = render_grid(make_changes_grid(comparison, sort), width, is_rich)
         lines += ["", *(line.plain for line in grid)]
     for head, *names in list_unmatched(comparison):
         lines += ["", f"{head}:", *(HANG + part for name in names for part in fold(name, width - len(HANG)))]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
-def write_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
+def format_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
     """A comparison as Markdown, for a pull request."""
-    answer, *others = map(escape, write_answers(comparison))
+    answer, *others = map(escape_markdown, format_answers(comparison))
     blocks = [
-        "  \n".join(map(escape, describe_sides(comparison))),
+        "  \n".join(map(escape_markdown, describe_sides(comparison))),
         "\n".join([f"- **{answer}**", *(f"- {line}" for line in others)]),
-        *(write_tables(lay_out_changes(comparison, sort)) if comparison.changes else []),
+        *(format_tables(make_changes_grid(comparison, sort)) if comparison.changes else []),
         *(
-            "\n".join([f"{escape(head)}:", "", *(f"- {escape(name)}" for name in names)])
+            "\n".join([f"{escape_markdown(head)}:", "", *(f"- {escape_markdown(name)}" for name in names)])
             for head, *names in list_unmatched(comparison)
         ),
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def write_json(comparison: Comparison) -> str:
+def format_json(comparison: Comparison) -> str:
     """A comparison as one JSON document, ending in a newline: all of `Comparison`, and what follows from it.
 
     docs/json.md describes it, `comparison.schema.json` beside this file checks it.
     """
     data: dict[str, Any] = {
         "version": VERSION,
-        **convert(comparison),
+        **value_to_data(comparison),
         "trials": [
             {"a": trial.a, "b": trial.b}
             | {name: change_to_data(change) for name, change in trial.changes.items()}
@@ -101,15 +101,15 @@ def write_json(comparison: Comparison) -> str:
         + [{"b": b, "figure": "status"} for _, b in comparison.broken],
         "is_excluded": comparison.is_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
-        "text": write_answers(comparison),
+        "text": format_answers(comparison),
     }
-    return to_json(finite(data), indent=1) + "\n"
+    return to_json(replace_non_finite(data), indent=1) + "\n"
 
 
 def change_to_data(change: Change) -> dict[str, Any]:
     """A figure of one trial: both sides' and the change in per cent (top-1: points), with what is known of it."""
     return {
-        **convert(change),
+        **value_to_data(change),
         "change": measure_change(change),
         "answer": name_direction(change),
         "verdict": "unknown" if change.verdict is None else change.verdict.word,
@@ -155,9 +155,9 @@ def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) 
 # ---- what both sides come to ----
 
 
-def write_answers(comparison: Comparison) -> list[str]:
+def format_answers(comparison: Comparison) -> list[str]:
     """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
-    lines = [write_obstacle(comparison)] if comparison.obstacle else []
+    lines = [explain_obstacle(comparison)] if comparison.obstacle else []
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
@@ -165,7 +165,7 @@ def write_answers(comparison: Comparison) -> list[str]:
     answers: dict[str, Counter[str]] = {}
     for name in FIGURES:
         for change in (trial.changes[name] for trial in comparison.trials if name in trial.changes):
-            answers.setdefault(title_figure(change).partition(" (")[0], Counter())[write_answer(change)] += 1
+            answers.setdefault(title_figure(change).partition(" (")[0], Counter())[format_answer(change)] += 1
     for title, words in answers.items():
         lines.append(f"{title} of B: {'; '.join(f'{count} {word}' for word, count in words.items())}.")
     claims = [change.claim for _, change in comparison.changes if change.claim]
@@ -175,7 +175,7 @@ def write_answers(comparison: Comparison) -> list[str]:
             "sides."
         )
     if comparison.remedy:
-        lines.append(f"{write_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
+        lines.append(f"{format_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(f"{count}: some processes are the same on both sides, and tell of no difference.")
@@ -185,7 +185,7 @@ def write_answers(comparison: Comparison) -> list[str]:
     return lines
 
 
-def write_obstacle(comparison: Comparison) -> str:
+def explain_obstacle(comparison: Comparison) -> str:
     """Why nothing can be compared or checked, and what to do."""
     return OBSTACLES[comparison.obstacle or ""].format(
         a=join_words(comparison.a.kinds or ("none",)),
@@ -205,7 +205,7 @@ def _judge_regression(comparison: Comparison, limit: str) -> str:
     return f"No regression beyond {limit} is shown, and it is not excluded everywhere."
 
 
-def lay_out_changes(comparison: Comparison, sort: str | None = None) -> Grid:
+def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
     """A table whose groups are the figures, a row a trial.
 
     `sort`: a figure, of which the worst comes first, or a field.
@@ -217,8 +217,8 @@ def lay_out_changes(comparison: Comparison, sort: str | None = None) -> Grid:
             continue
         scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
         a, b = (format_significant(value * scale, 4) for value in (change.a, change.b))
-        answer = write_answer(change) + (", regression" if change.is_regression else "")
-        texts = (name_compared(comparison, trial.b), a, b, answer, format_change(change))
+        answer = format_answer(change) + (", regression" if change.is_regression else "")
+        texts = (name_compared(comparison, trial.b), a, b, answer, format_figure_change(change))
         is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
         row = GridRow(tuple(map(GridCell, texts)), is_warned=is_warned)
         groups.setdefault(title_figure(change), []).append(row)
@@ -287,7 +287,7 @@ def name_direction(change: Change) -> str:
     return {"less": less, "more": more, "same": "the same", "unknown": "unknown"}[change.direction]
 
 
-def write_answer(change: Change) -> str:
+def format_answer(change: Change) -> str:
     """What B is, or why that can't be told: `slower, likely`, `other images`."""
     word = REASONS[change.reason] if change.reason else name_direction(change)
     is_likely = change.verdict is not None and change.verdict.word == "likely"
@@ -299,7 +299,7 @@ def measure_change(change: Change) -> float:
     return change.b - change.a if change.figure == "top1" else 100 * (change.b / change.a - 1)
 
 
-def format_change(change: Change) -> str:
+def format_figure_change(change: Change) -> str:
     """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
     text = _format_signed(measure_change(change))
     verdict, is_points = change.verdict, change.figure == "top1"

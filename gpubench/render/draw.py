@@ -55,10 +55,10 @@ def draw_file(description: Vega, form: str, scale: float = 1.0) -> bytes:
 
 def draw_svg(converter: ModuleType, description: Vega, scale: float) -> bytes:
     """UTF-8. Its title, which screen readers read, is the answer."""
-    return write_svg(converter, description, scale).encode(errors="replace")
+    return convert_to_svg(converter, description, scale).encode(errors="replace")
 
 
-def write_svg(converter: ModuleType, description: Vega, scale: float) -> str:
+def convert_to_svg(converter: ModuleType, description: Vega, scale: float) -> str:
     svg: str = converter.vegalite_to_svg(description, vl_version=VEGA_LITE, allowed_base_urls=[])
     head, end, body = svg.partition(">")
     body = re.sub("<[^<>]+>", lambda tag: FOR_PAGES.sub("", tag[0]), body)
@@ -78,7 +78,7 @@ def draw_png(converter: ModuleType, description: Vega, scale: float) -> bytes:
 
 
 def draw_pdf(converter: ModuleType, description: Vega, scale: float) -> bytes:
-    pdf: bytes = converter.svg_to_pdf(write_svg(converter, description, PDF_SCALE * scale))
+    pdf: bytes = converter.svg_to_pdf(convert_to_svg(converter, description, PDF_SCALE * scale))
     return pdf
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analyze.folder import Folder, epochs_csv, table_csv, trials_csv
+from gpubench.analyze.folder import Folder, format_epochs_csv, format_table_csv, format_trials_csv
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
 from gpubench.render import markdown
@@ -17,10 +17,10 @@ def write_tables(results: Results, folder: Folder, reports: Sequence[Report]) ->
     One that can't be written keeps no other from it; then UnusableError. `reports`: those of the folder's tables.
     """
     texts = {
-        "trials.csv": trials_csv(folder),
-        "epochs.csv": epochs_csv(folder),
-        "table.csv": table_csv(folder),
-        "table.md": markdown.write(reports),
+        "trials.csv": format_trials_csv(folder),
+        "epochs.csv": format_epochs_csv(folder),
+        "table.csv": format_table_csv(folder),
+        "table.md": markdown.format_text(reports),
     }
     errors = []
     for name, text in texts.items():

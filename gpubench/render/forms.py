@@ -23,7 +23,7 @@ FORMS: Mapping[str, str] = {
 """Name -> what `--help` says of it, in the order of the options of `gpubench table`."""
 
 
-def write_form(name: str, reports: Sequence[Report]) -> str:
+def format_reports(name: str, reports: Sequence[Report]) -> str:
     """Reports in one of FORMS, but for CSV, which holds rows and no reports; ends in a newline."""
     text: str = importlib.import_module(f"gpubench.render.{name}").write(reports)
     return text

@@ -82,7 +82,7 @@ class Grid:
 
 def make_grid(report: Report) -> Grid:
     """The report's table as text."""
-    headings = [words.write_headings(report, column) for column in report.columns]
+    headings = [words.format_column_heading(report, column) for column in report.columns]
     jobs = {
         group.rows: words.name_group(report, group)
         for finding in report.findings

@@ -13,24 +13,24 @@ from gpubench.render.grid import Grid, make_grid
 from gpubench.render.pictures.pictures import list_pictures
 
 
-def write(reports: Sequence[Report]) -> str:
+def format_html(reports: Sequence[Report]) -> str:
     """All reports: of each its name, its question, the answer, the table, the main picture where vl-convert is there to
     draw it, then other findings and warnings."""
-    return "\n".join(map(_write_report, reports)) or f"<p>{words.NO_REPORT}</p>"
+    return "\n".join(map(_format_report, reports)) or f"<p>{words.NO_REPORT}</p>"
 
 
-def _write_report(report: Report) -> str:
+def _format_report(report: Report) -> str:
     name, *facts = words.describe_facts(report)
-    lines = words.write_lines(report)
+    lines = words.list_sentences(report)
     answers = [line.text for line in lines if line.kind == "answer"]
     items = [line.marked_text for line in lines if line.kind != "answer"]
     parts = [
         f"<h4>{escape(name)}</h4>",
-        _write_paragraph(" · ".join(facts)),
-        _write_paragraph(words.write_question(report)),
+        _format_paragraph(" · ".join(facts)),
+        _format_paragraph(words.format_question(report)),
         *(f"<p><b>{escape(answer)}</b></p>" for answer in answers),
-        write_table(make_grid(report)),
-        _write_paragraph(words.write_legend(report)),
+        format_table(make_grid(report)),
+        _format_paragraph(words.format_legend(report)),
         _draw_main(report) if has_converter() else "",
         f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in items)}</ul>" if items else "",
     ]
@@ -45,15 +45,15 @@ def _draw_main(report: Report) -> str:
     return ""
 
 
-def _write_paragraph(text: str) -> str:
+def _format_paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>" if text else ""
 
 
-def write_table(grid: Grid) -> str:
+def format_table(grid: Grid) -> str:
     """The table, heads of groups as rows of their own."""
     sides = ["right" if is_number else "left" for is_number in grid.is_number]
     pairs = zip(grid.series, grid.headings, strict=True)
-    head = _write_row("th", [f"{series} {heading}".strip() for series, heading in pairs], sides)
+    head = _format_row("th", [f"{series} {heading}".strip() for series, heading in pairs], sides)
     body = []
     for group in grid.groups:
         if group.head:
@@ -61,11 +61,13 @@ def write_table(grid: Grid) -> str:
             body.append(f'<tr><th colspan="{len(sides)}" style="text-align: left">{title}</th></tr>')
         for row in group.rows:
             name, *texts = row.list_texts()
-            body.append(_write_row("td", [name + " !" * row.is_warned, *texts], sides, is_bold=row.is_answer))
+            body.append(
+                _format_row("td", [name + " !" * row.is_warned, *texts], sides, is_bold=row.is_answer)
+            )
     return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
-def _write_row(tag: str, texts: Sequence[str], sides: Sequence[str], *, is_bold: bool = False) -> str:
+def _format_row(tag: str, texts: Sequence[str], sides: Sequence[str], *, is_bold: bool = False) -> str:
     weight = "; font-weight: bold" if is_bold else ""
     cells = (
         f'<{tag} style="text-align: {side}{weight}">{escape(text)}</{tag}>'

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from gpubench.basics.finite import finite
+from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.quoted import to_json
 from gpubench.core.claims import Claim
 from gpubench.core.findings import Finding
@@ -18,58 +18,59 @@ VERSION = 1
 """Goes up where a name changes its meaning or goes; what is added leaves it."""
 
 
-def write(reports: Sequence[Report]) -> str:
+def format_text(reports: Sequence[Report]) -> str:
     """All reports as one JSON document, ending in a newline."""
-    return to_json({"version": VERSION, "reports": list(map(to_data, reports))}, indent=1) + "\n"
+    return to_json({"version": VERSION, "reports": list(map(report_to_data, reports))}, indent=1) + "\n"
 
 
-def to_data(report: Report) -> dict[str, Any]:
+def report_to_data(report: Report) -> dict[str, Any]:
     """A report in values that JSON can say: what is not known is null."""
     data = {
         "name": report.name,
-        "question": words.write_question(report),
-        "facts": convert(report.facts),
+        "question": words.format_question(report),
+        "facts": value_to_data(report.facts),
         "findings": [finding_to_data(report, finding) for finding in report.findings],
         "warnings": [
-            {**convert(warned), "text": words.write_warning(report, warned)} for warned in report.warnings
+            {**value_to_data(warned), "text": words.format_warning(report, warned)}
+            for warned in report.warnings
         ],
         "table": [
-            {"head": convert(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
+            {"head": value_to_data(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
             for group in report.groups
         ],
-        "selection": convert(report.selection),
+        "selection": value_to_data(report.selection),
         "problems": list(report.problems),
         "rows": [
             {
                 "row": row,
-                "fields": convert(label),
-                "figures": convert(report.figures.get(row, {})),
+                "fields": value_to_data(label),
+                "figures": value_to_data(report.figures.get(row, {})),
                 "missing": dict(report.missing.get(row, {})),
             }
             for row, label in report.labels.items()
         ],
     }
-    return finite(data)  # type: ignore[no-any-return]
+    return replace_non_finite(data)  # type: ignore[no-any-return]
 
 
 def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
     """A finding: what is common to all questions, then under `details` what only its own question has."""
     common = {field.name for field in fields(Finding)}
     details = {
-        field.name: convert(getattr(finding, field.name))
+        field.name: value_to_data(getattr(finding, field.name))
         for field in fields(finding)
         if field.name not in common
     }
     return {
         "question": finding.question,
         "verdict": finding.word,
-        "text": words.write_finding(report, finding),
-        "choice": convert(finding.choice),
+        "text": words.format_finding(report, finding),
+        "choice": value_to_data(finding.choice),
         "effect": _measure_effect(finding.claims),
         "claims": [_claim_to_data(claim) for claim in finding.claims],
         "rows": list(finding.rows),
         "warnings": list(finding.warnings),
-        "remedy": convert(finding.remedy),
+        "remedy": value_to_data(finding.remedy),
         "details": details,
     }
 
@@ -117,27 +118,27 @@ def _row_to_data(report: Report, row: ReportRow) -> dict[str, Any]:
     return {
         "rows": list(row.labels),
         "cells": [
-            {"column": column.name, "series": convert(column.series), **convert(cell)}
+            {"column": column.name, "series": value_to_data(column.series), **value_to_data(cell)}
             for column, cell in zip(report.columns, row.cells, strict=True)
         ],
         "status": row.status,
         "reason": row.reason,
-        "skipped": convert(row.skipped),
+        "skipped": value_to_data(row.skipped),
         "is_answer": row.is_answer,
         "warnings": list(row.warnings),
     }
 
 
-def convert(value: Any) -> Any:
+def value_to_data(value: Any) -> Any:
     """Dataclasses and mappings as objects, sequences as lists; a claim inside a finding as a claim."""
     if isinstance(value, Claim):
         return _claim_to_data(value)
     if is_dataclass(value):
-        return {field.name: convert(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: value_to_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): convert(part) for name, part in value.items()}
+        return {str(name): value_to_data(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [convert(part) for part in value]
+        return [value_to_data(part) for part in value]
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     return value.item() if hasattr(value, "item") else str(value)  # numpy's numbers

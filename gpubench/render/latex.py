@@ -32,22 +32,22 @@ _LIGATURE = re.compile(r"(?<=-)(?=-)")
 """Two hyphens would become a dash: `--rounds`."""
 
 
-def write(reports: Sequence[Report]) -> str:
+def format_text(reports: Sequence[Report]) -> str:
     """A `table` each, ending in a newline."""
-    return "\n".join([HEAD, *map(_write_report, reports)]) if reports else f"% {words.NO_REPORT}\n"
+    return "\n".join([HEAD, *map(_format_report, reports)]) if reports else f"% {words.NO_REPORT}\n"
 
 
-def _write_report(report: Report) -> str:
+def _format_report(report: Report) -> str:
     grid = make_grid(report)
-    caption = words.write_question(report) or words.describe_facts(report)[0]
+    caption = words.format_question(report) or words.describe_facts(report)[0]
     facts = " · ".join(words.describe_facts(report))
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escape(caption)}}}",
-        rf"\par{{\small {escape(facts)}\par}}",
-        *_write_table(grid, _list_rows(grid)),
-        *_write_notes(report),
+        rf"\caption{{{escape_latex(caption)}}}",
+        rf"\par{{\small {escape_latex(facts)}\par}}",
+        *_format_table(grid, _list_rows(grid)),
+        *_format_notes(report),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -60,43 +60,46 @@ def _list_rows(grid: Grid) -> list[str]:
         for place, row in enumerate(group.rows):
             above = [r"\midrule"] * (number > 0 and place == 0)
             if group.head and place == 0:
-                head = escape(group.head + " !" * group.is_warned)
+                head = escape_latex(group.head + " !" * group.is_warned)
                 above.append(rf"\multicolumn{{{len(grid.headings)}}}{{@{{}}l}}{{{head}}} \\")
-            rows.append("\n".join([*above, _write_row(row)]))
+            rows.append("\n".join([*above, _format_row(row)]))
     return rows
 
 
-def _write_row(row: GridRow) -> str:
+def _format_row(row: GridRow) -> str:
     texts = [cell.text for cell in row.cells]
-    cells = [rf"\textbf{{{escape(text)}}}" if row.is_answer and text else escape(text) for text in texts]
+    cells = [
+        rf"\textbf{{{escape_latex(text)}}}" if row.is_answer and text else escape_latex(text)
+        for text in texts
+    ]
     cells[0] += " !" * row.is_warned
     if row.ending:
         filled = max((place for place, text in enumerate(texts) if text), default=-1) + 1
         if filled < len(texts):
-            ending = rf"\multicolumn{{{len(texts) - filled}}}{{l@{{}}}}{{{escape(row.ending)}}}"
+            ending = rf"\multicolumn{{{len(texts) - filled}}}{{l@{{}}}}{{{escape_latex(row.ending)}}}"
             cells = [*cells[:filled], ending]
     return " & ".join(cells) + r" \\"
 
 
-def _write_table(grid: Grid, rows: Sequence[str]) -> list[str]:
+def _format_table(grid: Grid, rows: Sequence[str]) -> list[str]:
     columns = "".join("r" if is_number else "l" for is_number in grid.is_number)
     above = []
     if any(grid.series):
         spans = [(series, len(list(columns))) for series, columns in groupby(grid.series)]
-        cells = [rf"\multicolumn{{{count}}}{{c}}{{{escape(series)}}}" for series, count in spans]
+        cells = [rf"\multicolumn{{{count}}}{{c}}{{{escape_latex(series)}}}" for series, count in spans]
         above = [" & ".join(cells) + r" \\"]
-    headings = " & ".join(map(escape, grid.headings))
+    headings = " & ".join(map(escape_latex, grid.headings))
     return [
         rf"{BOX[0]}\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule", *above, rf"{headings} \\", r"\midrule",
         *rows, r"\bottomrule", rf"\end{{tabular}}{BOX[1]}",
     ]  # fmt: skip
 
 
-def _write_notes(report: Report) -> list[str]:
-    texts = [words.write_legend(report)]
-    texts += [line.marked_text for line in words.write_lines(report)]
+def _format_notes(report: Report) -> list[str]:
+    texts = [words.format_legend(report)]
+    texts += [line.marked_text for line in words.list_sentences(report)]
     texts += map(words.mark_warning, report.problems)
-    notes = [rf"{escape(text)}\par" for text in texts if text]
+    notes = [rf"{escape_latex(text)}\par" for text in texts if text]
     if not notes:
         return []
     return [
@@ -108,7 +111,7 @@ def _write_notes(report: Report) -> list[str]:
     ]
 
 
-def escape(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Text that LaTeX sets as it stands, on one line."""
     parts = _LIGATURE.split(" ".join(text.split()))
     return "{}".join(_SIGN.sub(lambda match: SIGNS[match[0]], part) for part in parts)

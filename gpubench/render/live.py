@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from gpubench.basics.encodable import encodable
+from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.basics.quiet_pipe import silence
-from gpubench.basics.words import clean, many
+from gpubench.basics.words import clean, format_count
 from gpubench.core.report import Cell, Report, ReportRow
-from gpubench.plan.outlook import place
+from gpubench.plan.outlook import format_round_number
 from gpubench.plan.rounds import ONE, Rounds
 from gpubench.render.grid import GridRow, make_grid
 from gpubench.render.running import (
@@ -26,10 +26,10 @@ from gpubench.render.running import (
     draw_rounds,
     find_cause,
     find_log,
-    write_progress,
+    render_progress,
 )
-from gpubench.render.terminal import lay_out, render_block
-from gpubench.render.words import write_leader
+from gpubench.render.terminal import make_layout, render_block
+from gpubench.render.words import format_leader
 from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
@@ -61,22 +61,22 @@ class View:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def started(self, number: int, total: int, label: str, trial_id: str) -> None:
+    def show_unit_start(self, number: int, total: int, label: str, trial_id: str) -> None:
         """Unit `number` (from 1) of `total` begins. `trial_id`: of its first job."""
 
     def update(self, progress: LiveProgress) -> None:
         """Called a few times a second while a trial runs."""
 
-    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+    def show_trial_end(self, number: int, total: int, label: str, row: Row) -> None:
         """Trial `number` has ended; `row` is its row of trials.csv, with the path of its `log`."""
 
-    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+    def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
 
-    def began_round(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: Rounds) -> None:
         """Round `number` (from 1) begins, and has something to run."""
 
-    def ended_round(self, line: str) -> None:
+    def show_round_end(self, line: str) -> None:
         """A round is over; `line` says how sure the figures are now."""
 
     def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
@@ -92,7 +92,7 @@ class View:
         """Give the terminal back. May be called more than once."""
 
 
-def view(console: Console, *, quiet: bool = False, tables: bool = True) -> View:
+def choose_view(console: Console, *, quiet: bool = False, tables: bool = True) -> View:
     """The view that suits `console` (of stderr). `tables`: whether it tells between rounds what is known so far."""
     if quiet:
         return QuietView()
@@ -111,21 +111,21 @@ class PlainView(View):
         self.console = console
         self._tables = tables
 
-    def started(self, number: int, total: int, label: str, trial_id: str) -> None:
+    def show_unit_start(self, number: int, total: int, label: str, trial_id: str) -> None:
         del trial_id
         self.say(f"[{number}/{total}] {label}  started")
 
-    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+    def show_trial_end(self, number: int, total: int, label: str, row: Row) -> None:
         self._say_end(describe_trial_end(number, total, label, row), row)
 
-    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+    def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         self._say_end(describe_group_end(number, total, label, rows), find_cause(rows))
 
-    def began_round(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: Rounds) -> None:
         if number > 1:
-            self.say(place(number, rounds))
+            self.say(format_round_number(number, rounds))
 
-    def ended_round(self, line: str) -> None:
+    def show_round_end(self, line: str) -> None:
         if self._tables:
             self.say(line)
 
@@ -135,7 +135,7 @@ class PlainView(View):
 
     def say(self, text: str) -> None:
         with contextlib.suppress(OSError):  # whoever looked on may have gone, and the measuring goes on
-            self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
+            self.console.file.write(replace_unencodable_signs(clean(text), self.console.encoding) + "\n")
             self.console.file.flush()
 
 
@@ -154,7 +154,7 @@ class LiveView(PlainView):
         """Lines of the table, and for what they were laid out."""
         self._due = 0.0
 
-    def started(self, number: int, total: int, label: str, trial_id: str) -> None:
+    def show_unit_start(self, number: int, total: int, label: str, trial_id: str) -> None:
         begins = LiveProgress(
             done=number - 1, total=total, trial_label=label, trial_id=trial_id, note="starting"
         )
@@ -168,13 +168,13 @@ class LiveView(PlainView):
 
         self._last = progress
         width, height = self.console.size
-        below = list(write_progress(progress, width).split("\n"))
+        below = list(render_progress(progress, width).split("\n"))
         number, rounds = self._round
         if rounds.most > 1:
             below.insert(0, draw_rounds(number, rounds, progress.done, progress.total, width))
         lines = [*self._lay_out_table(progress, width, height - 1 - len(below)), *below][-height:]
         for line in lines:
-            line.plain = encodable(line.plain, self.console.encoding)
+            line.plain = replace_unencodable_signs(line.plain, self.console.encoding)
         frame = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
         def draw() -> None:
@@ -189,9 +189,9 @@ class LiveView(PlainView):
                 self._live.start()
             self._live.update(frame, refresh=True)
 
-        self._while_seen(draw)
+        self._draw_if_open(draw)
 
-    def _while_seen(self, act: Callable[[], object]) -> None:
+    def _draw_if_open(self, act: Callable[[], object]) -> None:
         if not self._is_gone:
             try:
                 act()
@@ -199,7 +199,7 @@ class LiveView(PlainView):
                 self._is_gone = True
                 silence(self.console.file)  # what it holds back would fail once more at the interpreter's end
 
-    def began_round(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: Rounds) -> None:
         self._round = (number, rounds)
 
     def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
@@ -237,12 +237,12 @@ class LiveView(PlainView):
         """A line that stays. The terminal wraps it, so that a path in it can be copied."""
         from rich.text import Text
 
-        text = Text(encodable(line, self.console.encoding), style)
-        self._while_seen(lambda: self.console.print(text, soft_wrap=True, highlight=False))
+        text = Text(replace_unencodable_signs(line, self.console.encoding), style)
+        self._draw_if_open(lambda: self.console.print(text, soft_wrap=True, highlight=False))
 
     def close(self) -> None:
         if self._live is not None:
-            self._while_seen(self._live.stop)
+            self._draw_if_open(self._live.stop)
             self._live = None
 
 
@@ -276,16 +276,16 @@ def lay_out_live_table(
                 row = running = replace(row, cells=tuple(cells))
             rows.append(row)
         groups.append(replace(group, rows=tuple(rows)))
-    layout = lay_out(replace(grid, groups=tuple(groups)), width, True)
+    layout = make_layout(replace(grid, groups=tuple(groups)), width, True)
     placed = render_block(layout, layout.split()[0])
     lines = [line for _, line in placed]
     heading = 2 + any(layout.grid.series)
-    leader = write_leader(report)
+    leader = format_leader(report)
     below = [Text(leader, "dim")] if leader else []
     room = height - heading - len(below)
     hidden = len(lines) - heading - room
     if hidden > 0:
-        below.insert(0, Text(f"{many(hidden + 1, 'line')} not shown", "dim"))
+        below.insert(0, Text(f"{format_count(hidden + 1, 'line')} not shown", "dim"))
         room -= 1
         at = next((n for n, (row, _) in enumerate(placed) if row is not None and row is running), heading)
         begin = min(max(heading, at - room // 2), len(lines) - room)

@@ -12,39 +12,41 @@ SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>`[]"})
 """A pipe would end a cell, the others would be taken for mark-up."""
 
 
-def write(reports: Sequence[Report]) -> str:
+def format_text(reports: Sequence[Report]) -> str:
     """All reports under headings of their own, ending in a newline."""
-    return "\n".join(map(_write_report, reports)) or f"{words.NO_REPORT}\n"
+    return "\n".join(map(_format_report, reports)) or f"{words.NO_REPORT}\n"
 
 
-def _write_report(report: Report) -> str:
-    name, *facts = map(escape, words.describe_facts(report))
+def _format_report(report: Report) -> str:
+    name, *facts = map(escape_markdown, words.describe_facts(report))
     items = []
-    for line in words.write_lines(report):
-        text = escape(line.marked_text)
+    for line in words.list_sentences(report):
+        text = escape_markdown(line.marked_text)
         items.append(f"- **{text}**" if line.kind == "answer" else f"- {text}")
-    items += [f"- {escape(words.mark_warning(problem))}" for problem in report.problems]
+    items += [f"- {escape_markdown(words.mark_warning(problem))}" for problem in report.problems]
     blocks = [
         f"## {name}",
         " · ".join(facts),
-        f"**{escape(words.write_question(report))}**" if words.write_question(report) else "",
-        *write_tables(make_grid(report)),
-        escape(words.write_legend(report)),
+        f"**{escape_markdown(words.format_question(report))}**" if words.format_question(report) else "",
+        *format_tables(make_grid(report)),
+        escape_markdown(words.format_legend(report)),
         "\n".join(items),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def write_tables(grid: Grid) -> list[str]:
+def format_tables(grid: Grid) -> list[str]:
     """A table a group, each under its head."""
     headings = [
         f"{series}<br>{heading}" if series else heading
-        for series, heading in zip(map(escape, grid.series), map(escape, grid.headings), strict=True)
+        for series, heading in zip(
+            map(escape_markdown, grid.series), map(escape_markdown, grid.headings), strict=True
+        )
     ]
     rules = ["---:" if is_number else ":---" for is_number in grid.is_number]
     blocks = []
     for group in grid.groups:
-        blocks += [f"**{escape(group.head)}**{' !' * group.is_warned}"] if group.head else []
+        blocks += [f"**{escape_markdown(group.head)}**{' !' * group.is_warned}"] if group.head else []
         rows = [headings, rules, *(_list_cells(row) for row in group.rows)]
         blocks.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     return blocks
@@ -52,12 +54,12 @@ def write_tables(grid: Grid) -> list[str]:
 
 def _list_cells(row: GridRow) -> list[str]:
     """Cells of a row, with the answer's in bold."""
-    cells = [escape(text) for text in row.list_texts()]
+    cells = [escape_markdown(text) for text in row.list_texts()]
     if row.is_answer:
         cells = [f"**{cell}**" if cell else "" for cell in cells]
     return [cells[0] + " !" * row.is_warned, *cells[1:]]
 
 
-def escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it stands, on one line."""
     return " ".join(text.split()).translate(SPECIAL)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.basics.quoted import clean
-from gpubench.basics.words import machine_name
+from gpubench.basics.words import format_machine_name
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
-from gpubench.render.markdown import escape, write_tables
+from gpubench.render.markdown import escape_markdown, format_tables
 from gpubench.render.terminal import TO_ASCII, WIDTH, fold, render_grid
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
 
@@ -38,7 +38,7 @@ NOTES: Mapping[str, str] = {
 """Code of a note -> what is said of a job, or of a group without a prediction."""
 
 
-def write_text(predictions: Predictions, *, width: int = WIDTH, is_rich: bool = False) -> str:
+def format_text(predictions: Predictions, *, width: int = WIDTH, is_rich: bool = False) -> str:
     """Whose rows these are, then a block a group; ends in a newline.
 
     `is_rich`: for a terminal, which shows more than ASCII.
@@ -47,23 +47,23 @@ def write_text(predictions: Predictions, *, width: int = WIDTH, is_rich: bool = 
     for group in predictions.groups:
         lines += ["", *fold(clean(group.name), width), ""]
         if isinstance(group, PredictedGroup):
-            lines += [*(line.plain for line in render_grid(lay_out_jobs(group), width, is_rich)), ""]
+            lines += [*(line.plain for line in render_grid(make_jobs_grid(group), width, is_rich)), ""]
         lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
-def write_markdown(predictions: Predictions) -> str:
+def format_markdown(predictions: Predictions) -> str:
     """The same as Markdown."""
-    blocks = [escape(describe_origin(predictions))]
+    blocks = [escape_markdown(describe_origin(predictions))]
     for group in predictions.groups:
-        blocks.append(f"**{escape(clean(group.name))}**")
+        blocks.append(f"**{escape_markdown(clean(group.name))}**")
         if isinstance(group, PredictedGroup):
-            blocks += write_tables(lay_out_jobs(group))
-        blocks.append("\n".join(f"- {escape(sentence)}" for sentence in describe_group(group)))
+            blocks += format_tables(make_jobs_grid(group))
+        blocks.append("\n".join(f"- {escape_markdown(sentence)}" for sentence in describe_group(group)))
     return "\n\n".join(blocks) + "\n"
 
 
-def lay_out_jobs(group: PredictedGroup) -> Grid:
+def make_jobs_grid(group: PredictedGroup) -> Grid:
     """A table with a row a job."""
     count = len(HEADINGS) if any(job.measured for job in group.jobs) else len(HEADINGS) - 2
     rows = []
@@ -84,10 +84,10 @@ def describe_origin(predictions: Predictions) -> str:
     stored = predictions.stored
     counts = [(len(stored.machine.gpus), "GPU"), (stored.cpus or 0, "CPU")]
     hardware = ", ".join(count_things(count, thing) for count, thing in counts if count)
-    name = clean(machine_name(stored.key)) + (f" ({hardware})" if hardware else "")
+    name = clean(format_machine_name(stored.key)) + (f" ({hardware})" if hardware else "")
     sentences = [f"By results of {name}{'' if stored.is_here else ', which is not this machine'}."]
     if stored.other_machines:
-        machines = join_words(clean(machine_name(machine)) for machine in stored.other_machines)
+        machines = join_words(clean(format_machine_name(machine)) for machine in stored.other_machines)
         sentences.append(f"Results of {machines} are left out.")
     if predictions.filled:
         fields = ", ".join(f"{name}={clean(value)}" for name, value in predictions.filled.items())
@@ -121,7 +121,7 @@ def describe_group(group: PredictedGroup | NoPrediction) -> list[str]:
 
 def describe_note(note: Note) -> str:
     """A note in words."""
-    figures = {name: _format(value) for name, value in note.figures.items()}
+    figures = {name: _format_value(value) for name, value in note.figures.items()}
     return NOTES[note.code].format_map(figures)
 
 
@@ -131,7 +131,7 @@ def name_resource(resource: str) -> str:
     return f"GPU {which}" if kind == "gpu" else f"CPU set {which}" if which else RESOURCES["cpu"]
 
 
-def _format(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "an unknown number"
     if isinstance(value, tuple):

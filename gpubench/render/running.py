@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpubench.basics.rounding import half_up
-from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.basics.rounding import round_half_up
+from gpubench.basics.words import LOGGED, WORDS, clean, format_list
 from gpubench.core.prediction import classify_overlap
 from gpubench.core.report import Report
 from gpubench.plan.max_batch import are_tries
-from gpubench.plan.outlook import Left, place
+from gpubench.plan.outlook import TimeLeft, format_round_number
 from gpubench.plan.rounds import Rounds
 from gpubench.render.prediction import OVERLAPS
-from gpubench.render.words import format_number, name_leader, write_certainty, write_lines
+from gpubench.render.words import format_certainty, format_number, list_sentences, name_leader
 from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LiveProgress:
     cpu_util_pct: float | None = None
     elapsed_s: float = 0.0
     """Since the sweep began."""
-    left: Left | None = None
+    left: TimeLeft | None = None
     """Until it ends, estimated."""
     is_late: bool = False
     """Whether the running trial takes longer than planned."""
@@ -64,7 +64,7 @@ class LiveProgress:
         return self.step / self.steps if self.steps and self.step is not None else 0.0
 
 
-def write_progress(progress: LiveProgress, width: int) -> Text:
+def render_progress(progress: LiveProgress, width: int) -> Text:
     """What is told of the trial under way: three lines. `width`: of the terminal, for the bar."""
     from rich.text import Text
 
@@ -127,7 +127,7 @@ def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) 
     """
     from rich.text import Text
 
-    before, after = f"{place(number, rounds)}  ", f"  {done} of {total} done"
+    before, after = f"{format_round_number(number, rounds)}  ", f"  {done} of {total} done"
     room = min(BAR, width - len(before) - len(after))
     if room < SHORTEST_BAR or not total:
         return Text(f"{before.rstrip()}{after}")
@@ -146,7 +146,7 @@ def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) 
 def format_top1(top1_pct: float, target: float | None) -> str:
     """`top-1 61.2 of 70 %`. `target`: the accuracy asked for, if one is."""
     aim = f" of {target:g}" if target is not None else ""
-    return f"top-1 {half_up(top1_pct, 1)}{aim} %"
+    return f"top-1 {round_half_up(top1_pct, 1)}{aim} %"
 
 
 def format_clock(seconds: float) -> str:
@@ -166,8 +166,8 @@ def describe_trial_end(number: int, total: int, label: str, row: Row) -> str:
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
         if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row.steps]):
-            parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
-        parts += [f"{half_up(row.gpu_mem_mib, 0):,} MiB"] if row.gpu_mem_mib is not None else []
+            parts.append(f"epoch {round_half_up(row.epoch_time_s, 2)} s")
+        parts += [f"{round_half_up(row.gpu_mem_mib, 0):,} MiB"] if row.gpu_mem_mib is not None else []
         if row.until_top1 is not None and row.top1_pct is not None:
             parts.append(format_top1(row.top1_pct, row.until_top1))
     elif status != "oom" and row.reason:
@@ -184,7 +184,7 @@ def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row])
     status = str(cause.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        parts.append(_write_times(rows))
+        parts.append(_format_times(rows))
     else:
         reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
         job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
@@ -203,25 +203,25 @@ def find_cause(rows: Sequence[Row]) -> Row:
     return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])
 
 
-def _write_times(rows: Sequence[Row]) -> str:
+def _format_times(rows: Sequence[Row]) -> str:
     times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
     slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
     gain = rows[0].overlap_gain
-    text = ", ".join(f"{half_up(time, 2)} s" for time in times)
+    text = ", ".join(f"{round_half_up(time, 2)} s" for time in times)
     if len(slowdowns) == len(rows):
-        text += f" ({listed([format_number(value, 2) for value in slowdowns])} times alone)"
+        text += f" ({format_list([format_number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
         text += f": {OVERLAPS[classify_overlap(gain)].lower()} (gain {format_number(gain, 2)})"
     return text
 
 
-def describe_round_end(number: int, rounds: Rounds, report: Report, time_left: Left) -> str:
+def describe_round_end(number: int, rounds: Rounds, report: Report, time_left: TimeLeft) -> str:
     """`round 2 of 5: 128 leads; widest interval ±4 % (batch 16); about 3 min left`, once a round is over."""
     leader = name_leader(report)
-    certainty = write_certainty(report)
+    certainty = format_certainty(report)
     if not certainty and report.facts.processes[1] < 2:
         certainty = "each row is of one process" if report.facts.processes[1] else "no row has a time"
     if not leader and not certainty:
-        certainty = next((line.text.rstrip(".") for line in write_lines(report)), "")
+        certainty = next((line.text.rstrip(".") for line in list_sentences(report)), "")
     parts = [f"{leader} leads" if leader else "", certainty, str(time_left) if time_left.seconds else ""]
-    return ": ".join(filter(None, [place(number, rounds), "; ".join(filter(None, parts))]))
+    return ": ".join(filter(None, [format_round_number(number, rounds), "; ".join(filter(None, parts))]))

@@ -6,7 +6,7 @@ import datetime
 import time
 from typing import Any
 
-from gpubench.basics.folding import folded
+from gpubench.basics.folding import wrap_sentence
 from gpubench.basics.quoted import clean
 from gpubench.plan.estimate import format_seconds
 from gpubench.render.words import count_things, join_words, name_ending
@@ -23,11 +23,11 @@ STATES = {
 }
 
 
-def write(status: FolderStatus, width: int) -> str:
+def format_status(status: FolderStatus, width: int) -> str:
     """One folder, the answer in its first line, of at most so many columns: paths stay whole. Ends in a newline."""
-    lines = folded(clean(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width)
+    lines = wrap_sentence(clean(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width)
     for detail in _list_details(status):
-        lines += folded(clean(detail), width, indent=INDENT)
+        lines += wrap_sentence(clean(detail), width, indent=INDENT)
     return "\n".join(lines) + "\n"
 
 
@@ -100,7 +100,7 @@ def _describe_worker(worker: Worker) -> str:
     return f"at work in it: {worker.who}, since {began} ({format_seconds(seconds)})"
 
 
-def to_data(status: FolderStatus) -> dict[str, Any]:
+def status_to_data(status: FolderStatus) -> dict[str, Any]:
     """One folder as an object of JSON."""
     return {
         "folder": str(status.folder),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from gpubench.basics.encodable import encodable
+from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
@@ -43,22 +43,22 @@ TO_ASCII = str.maketrans(
 )  # fmt: skip
 
 
-def show(reports: Sequence[Report], console: Console, *, is_why: bool = False) -> None:
+def print_reports(reports: Sequence[Report], console: Console, *, is_why: bool = False) -> None:
     """Print reports to `console`, styled on a terminal, else as `write` has them; with `is_why` every claim besides."""
     if not console.is_terminal:
-        console.file.write(encodable(write(reports, is_why=is_why), console.encoding))
+        console.file.write(replace_unencodable_signs(format_text(reports, is_why=is_why), console.encoding))
         return
     for number, lines in enumerate(
         _render_report(report, min(console.width, WIDEST), True, is_why) for report in reports
     ):
         for line in [*([_make_text("")] * (number > 0)), *lines]:
-            line.plain = encodable(line.plain, console.encoding)
+            line.plain = replace_unencodable_signs(line.plain, console.encoding)
             console.print(line, soft_wrap=True, highlight=False)
     if not reports:
         console.print(words.NO_REPORT)
 
 
-def write(reports: Sequence[Report], *, is_why: bool = False) -> str:
+def format_text(reports: Sequence[Report], *, is_why: bool = False) -> str:
     """Reports as plain ASCII text (but for names that somebody else gave), ending in a newline."""
     blocks = [
         "".join(f"{line.plain.rstrip()}\n" for line in _render_report(report, WIDTH, False, is_why))
@@ -81,7 +81,7 @@ def _render_report(report: Report, width: int, is_rich: bool, is_why: bool) -> l
 
     lines = [_make_text(line, style) for line, style in _render_heading(report, width, plain)]
     lines += [_make_text(""), *render_grid(make_grid(report), width, is_rich)]
-    if legend := words.write_legend(report):
+    if legend := words.format_legend(report):
         lines += [_make_text(line, "dim") for line in fold(plain(legend), width)]
     lines.append(_make_text(""))
     chosen = choose_lines(report, is_all=is_why)
@@ -99,7 +99,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
 
     So a pipe gets the same words. The answer is always there.
     """
-    lines = words.write_lines(report)
+    lines = words.list_sentences(report)
     heights = [len(fold(words.mark_warning(line.text.translate(TO_ASCII)), WIDTH)) for line in lines]
     room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
@@ -114,7 +114,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
 
 def _render_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
-    text = plain(words.write_question(report))
+    text = plain(words.format_question(report))
     question = fold(text, width, hang="")[: HEADING_LINES - 1] if text else []
     parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
     dot = "\u00a0" + plain("· ")
@@ -176,7 +176,7 @@ class Layout:
 
 def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
-    layout = lay_out(grid if is_rich else _translate(grid), width, is_rich)
+    layout = make_layout(grid if is_rich else _convert_to_ascii(grid), width, is_rich)
     lines: list[Text] = []
     for block in layout.split():
         lines += [_make_text("")] if lines else []
@@ -184,7 +184,7 @@ def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     return lines
 
 
-def lay_out(grid: Grid, width: int, is_rich: bool) -> Layout:
+def make_layout(grid: Grid, width: int, is_rich: bool) -> Layout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
     width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
     widths = []
@@ -212,7 +212,7 @@ def _group_series(grid: Grid) -> list[tuple[str, list[int]]]:
     ]
 
 
-def _translate(grid: Grid) -> Grid:
+def _convert_to_ascii(grid: Grid) -> Grid:
     """The grid in ASCII, without bars and tones."""
 
     def translate_row(row: GridRow) -> GridRow:
@@ -239,7 +239,7 @@ def render_block(layout: Layout, block: Sequence[int]) -> list[tuple[GridRow | N
         upper = [set_cell_size(series, layout.measure(columns)) for series, columns in parts if columns]
         lines.append(_make_text(GAP.join(upper), "bold"))
     headings = [
-        set_cell_size(_align(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure([n]))
+        set_cell_size(_pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure([n]))
         for n in block
     ]
     lines.append(_make_text(GAP.join(headings), "bold"))
@@ -268,7 +268,7 @@ def render_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]
             line.append(_cut(ending, max(10, layout.width - cell_len(line.plain))), "dim")
             break
         text = cell.text if n else name
-        line.append(_align(text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
+        line.append(_pad_text(text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
         if bar:
             line.append(GAP)
             bar_style = TONES["running"] if cell.tone == "running" else ""
@@ -285,7 +285,7 @@ def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 3).rstrip() + "..."
 
 
-def _align(text: str, width: int, is_number: bool) -> str:
+def _pad_text(text: str, width: int, is_number: bool) -> str:
     space = " " * max(0, width - cell_len(text))
     return space + text if is_number else text + space
 
@@ -304,8 +304,8 @@ def _render_claims(report: Report, width: int, plain: Callable[[str], str]) -> l
     """Every claim under its question as a plain table, and what would settle what is open."""
     lines = []
     for finding in report.findings:
-        rows = [tuple(map(plain, words.write_claim(report, claim))) for claim in finding.claims]
-        notes = [*filter(None, (words.write_bounds(report, finding), words.write_remedy(finding)))]
+        rows = [tuple(map(plain, words.format_claim(report, claim))) for claim in finding.claims]
+        notes = [*filter(None, (words.format_bounds(report, finding), words.format_remedy(finding)))]
         if not rows and not notes:
             continue
         lines += ["", words.QUESTIONS.get(finding.question, finding.question)]
@@ -314,8 +314,8 @@ def _render_claims(report: Report, width: int, plain: Callable[[str], str]) -> l
         widths[0] = min(widths[0], max(20, width - sum(widths[1:]) - len(GAP) * (len(widths) - 1)))
         for row in cells if rows else []:
             *first, name = textwrap.wrap(row[0], widths[0], subsequent_indent=HANG) or [""]
-            aligned = [_align(name, widths[0], False)]
-            aligned += [_align(row[n], widths[n], 2 <= n <= 4) for n in range(1, len(row))]
+            aligned = [_pad_text(name, widths[0], False)]
+            aligned += [_pad_text(row[n], widths[n], 2 <= n <= 4) for n in range(1, len(row))]
             lines += [*first, GAP.join(aligned)]
         lines += [line for note in notes for line in fold(plain(note), width)]
     if any(finding.claims for finding in report.findings):

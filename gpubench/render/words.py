@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpubench.basics.quoted import clean
-from gpubench.basics.rounding import half_up_text
+from gpubench.basics.rounding import format_half_up
 from gpubench.core.claims import Certainty, Claim
 from gpubench.core.findings import (
     BatchSizeFinding,
@@ -31,7 +31,7 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Report, ReportColumn, ReportRow, RowGroup, Selection, Warned
+from gpubench.core.report import Report, ReportColumn, ReportRow, ReportWarning, RowGroup, Selection
 from gpubench.core.trace import Trace
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import format_cell
@@ -175,7 +175,7 @@ def format_number(value: float, digits: int = 0) -> str:
     """`1,234.5`, `−0.05`: half up; `∞`."""
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
-    return half_up_text(value, digits).replace("-", MINUS)
+    return format_half_up(value, digits).replace("-", MINUS)
 
 
 def format_significant(value: float, count: int = 3) -> str:
@@ -335,7 +335,7 @@ def name_job(report: Report, row: int) -> str:
     return name.replace(" batch ", " ", 1) if label.get("model") else name
 
 
-def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
+def format_column_heading(report: Report, column: ReportColumn) -> tuple[str, str]:
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
     definition = COLUMNS_BY_NAME.get(column.name)
     is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
@@ -403,7 +403,7 @@ def describe_facts(report: Report, *, is_short: bool = False) -> list[str]:
     return [part for part in parts if part]
 
 
-def write_question(report: Report) -> str:
+def format_question(report: Report) -> str:
     """The question above a table: the experiment's own, else that of the first finding."""
     if report.question:
         return clean(report.question, 300)
@@ -423,21 +423,21 @@ class Answer:
     joint: str = "; "
     """Stands between head and clause."""
 
-    def write(self) -> str:
+    def format_line(self) -> str:
         """The whole line."""
         first = f"{self.head}{self.joint}{self.clause}." if self.clause else f"{self.head}."
         return " ".join([first, *self.sentences])
 
 
-def write_finding(report: Report, finding: Finding) -> list[str]:
+def format_finding(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
-    lines = [answer.write() for answer in _answer(report, finding)]
+    lines = [answer.format_line() for answer in _make_answers(report, finding)]
     if finding.remedy and not _is_uncertain(finding) and finding.word != "sure":
-        lines[-1] += write_advice(finding.remedy, "tells more")
+        lines[-1] += format_advice(finding.remedy, "tells more")
     return lines
 
 
-def _answer(report: Report, finding: Finding) -> list[Answer]:
+def _make_answers(report: Report, finding: Finding) -> list[Answer]:
     answers: list[Answer] = _ANSWERS[type(finding)](report, finding)
     return answers
 
@@ -461,7 +461,7 @@ def is_uncertain(report: Report) -> bool:
     return chosen is not None and (chosen.word == "unknown" or _is_uncertain(chosen))
 
 
-def write_advice(remedy: Remedy | None, verb: str = "tells") -> str:
+def format_advice(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""
     minutes = remedy.minutes
@@ -475,9 +475,9 @@ def _name_option(remedy: Remedy) -> str:
 
 def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
     """What stands above a picture: the answer, and the sentences that go with it."""
-    first, *further = _answer(report, finding)
+    first, *further = _make_answers(report, finding)
     clause = f"{first.clause[:1].upper()}{first.clause[1:]}."
-    lines = [answer.write() for answer in further if isinstance(finding, DevicesFinding)]
+    lines = [answer.format_line() for answer in further if isinstance(finding, DevicesFinding)]
     return first.head, [*[clause] * bool(first.clause), *first.sentences, *lines]
 
 
@@ -549,7 +549,7 @@ def describe_target(report: Report, row: int) -> list[str]:
     return [_name_run(report, row), ", ".join(filter(None, parts))]
 
 
-def write_footnote(report: Report, letters: int, key: str = "") -> str:
+def format_footnote(report: Report, letters: int, key: str = "") -> str:
     """One line under a picture: what was trained on what, and how many processes a row; the last facts go where it
     would be longer than so many letters."""
     facts = [*([key] if key else []), *describe_facts(report)[1:]]
@@ -646,7 +646,7 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         if not bounds and finding.as_fast:
             clauses = [f"{_name_sizes(report, finding.as_fast)} may be as fast"]
         clauses += [slower] if slower else []
-        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [write_advice(finding.remedy).strip()]
+        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [format_advice(finding.remedy).strip()]
     elif choice.bound is not None:
         bound = format_percent(choice.bound)
         faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
@@ -729,12 +729,12 @@ def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
         text = f"{candidate} is {', '.join(_list_ratios(report, finding.claims, than=f' as {baseline}'))}"
     if finding.cpu_claims:
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
-        amount, change = measure_cpu_time(finding)
+        amount, change = format_cpu_time(finding)
         text += f"; it takes {amount} {change} CPU time ({word})"
     return [Answer(text)]
 
 
-def measure_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
+def format_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
     """`44 to 58 %`, `less`: how much less CPU time an epoch takes, or more. The finding has claims on it."""
     shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
     is_less = sum(shares) > 0
@@ -821,10 +821,10 @@ def _describe_work(report: Report, group: SharingGroup, *, is_first: bool) -> st
     text = f" {format_ratio(group.work)} times"
     if is_first and group.word != "unknown":
         text = f" get{text} as much done as one after the other"
-    return text + write_bound(group)
+    return text + format_bound(group)
 
 
-def write_bound(group: SharingGroup) -> str:
+def format_bound(group: SharingGroup) -> str:
     """The bound that a group's word rests on: ` (≥ 1.60)`; empty without one."""
     if group.bound is None:
         return ""
@@ -1022,7 +1022,7 @@ def _name_all_short(report: Report, rows: Sequence[int]) -> str:
 # Warnings, and all lines below a table.
 
 
-def write_warning(report: Report, warned: Warned) -> str:
+def format_warning(report: Report, warned: ReportWarning) -> str:
     """One line on a kind of warning: `In 5 of 18 rows …`. A code that is not known is named."""
     shares = {name: format_percent(share) for name, share in warned.figures.items()}
     if {"low", "high"} <= warned.figures.keys():
@@ -1040,7 +1040,7 @@ def write_warning(report: Report, warned: Warned) -> str:
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 
-def write_legend(report: Report, interval: str = "±, ( )", details: str = "--why") -> str:
+def format_legend(report: Report, interval: str = "±, ( )", details: str = "--why") -> str:
     """What the signs in a table mean; empty without any. `interval`: those by which it tells intervals. `details`:
     where warnings of rows are told."""
     cells = [cell for row in report.rows for cell in row.cells]
@@ -1075,17 +1075,17 @@ def describe_selection(selection: Selection) -> str:
     return f"{', '.join([*where, *order])}; findings and warnings are of all rows"
 
 
-def write_lines(report: Report) -> list[Sentence]:
+def list_sentences(report: Report) -> list[Sentence]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
     lines = []
     for number, finding in enumerate(report.findings):
-        for place, text in enumerate(write_finding(report, finding)):
+        for place, text in enumerate(format_finding(report, finding)):
             is_detail = place > 0 and not isinstance(finding, SharingFinding)
             is_answer = not number and not place
             rank = 0 if is_answer else 4 if is_detail else 2
             lines.append(Sentence("answer" if is_answer else "finding", text, rank))
     return lines + [
-        Sentence("warning", write_warning(report, warned), 1 if warned.code in TABLE_WARNINGS else 3)
+        Sentence("warning", format_warning(report, warned), 1 if warned.code in TABLE_WARNINGS else 3)
         for warned in report.warnings
     ]
 
@@ -1112,12 +1112,12 @@ def name_leader(report: Report) -> str:
     return _name_short(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
 
 
-def write_leader(report: Report) -> str:
+def format_leader(report: Report) -> str:
     """`so far: 128 leads`; empty while nothing does."""
     return f"so far: {name} leads" if (name := name_leader(report)) else ""
 
 
-def write_certainty(report: Report) -> str:
+def format_certainty(report: Report) -> str:
     """`widest interval ±4.1 % (batch 16)`, of the times that the table shows; empty where none has an interval."""
     places = [place for place, column in enumerate(report.columns) if column.name == "epoch_time_s"]
     halves = {
@@ -1147,7 +1147,7 @@ WHY_NOTE = "p is of the claim alone; what is sure holds among all claims of its 
 WHY_HEADINGS = ("claim", "metric", "figure", "95 %", "p", "verdict")
 
 
-def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
+def format_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     """A claim as a row under WHY_HEADINGS."""
     verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
@@ -1205,7 +1205,7 @@ def format_p(p: float) -> str:
     return "< 0.001" if p < 0.001 else format_number(p, 3)
 
 
-def write_remedy(finding: Finding) -> str:
+def format_remedy(finding: Finding) -> str:
     """`8 rounds give 80 % power (about 4 min more): --rounds 8.`; empty where nothing is to be settled."""
     if finding.remedy is None:
         return ""
@@ -1219,10 +1219,10 @@ def _describe_remedy(remedy: Remedy) -> str:
 
 def describe_certainty(finding: Finding) -> str:
     """`How sure: likely. 8 rounds give 80 % power (about 4 min more): --rounds 8.`"""
-    return " ".join(filter(None, (f"How sure: {finding.word}.", write_remedy(finding))))
+    return " ".join(filter(None, (f"How sure: {finding.word}.", format_remedy(finding))))
 
 
-def write_bounds(report: Report, finding: Finding) -> str:
+def format_bounds(report: Report, finding: Finding) -> str:
     """What the bound of a choice rests on: `By how much each other size may be faster (95 % for all of them together):
     64 up to 11 %, 256 up to 15 %; the others are slower.`; empty without a bound."""
     choice = finding.choice
@@ -1299,20 +1299,24 @@ REPEAT = (
 CUT_FILE = "# … the rest lies in the plans/ of the results folder"
 
 
-def write_heading(report: Report, finding: Finding) -> str:
+def format_answer_heading(report: Report, finding: Finding) -> str:
     """The answer in at most HEADING_LETTERS letters: without how sure it is, which stands beside it, and without the
     clauses at its end for which there is no room."""
-    return shorten(_answer_plainly(report, finding), HEADING_LETTERS)
+    return shorten(_format_plain_answer(report, finding), HEADING_LETTERS)
 
 
-def write_below_heading(report: Report, finding: Finding) -> str:
+def format_answer_details(report: Report, finding: Finding) -> str:
     """What goes with the answer: the clauses that the heading has no room for, then further sentences."""
-    rest = _answer_plainly(report, finding).removeprefix(write_heading(report, finding)).lstrip(",;: ")
+    rest = (
+        _format_plain_answer(report, finding)
+        .removeprefix(format_answer_heading(report, finding))
+        .lstrip(",;: ")
+    )
     _, sentences = title_finding(report, finding)
     return " ".join([*([f"… {rest}."] if rest else []), *sentences])
 
 
-def _answer_plainly(report: Report, finding: Finding) -> str:
+def _format_plain_answer(report: Report, finding: Finding) -> str:
     answer, _ = title_finding(report, finding)
     return answer.replace(f" ({finding.word})", "").replace(f"({finding.word}, ", "(")
 

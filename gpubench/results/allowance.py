@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.plan.state import Planned
+from gpubench.plan.state import PlannedUnit
 from gpubench.results.counting import group_by_attempt, identify_attempt
-from gpubench.schema.record import Record, ending, given
+from gpubench.schema.record import Record, decide_group_ending, find_allotted_values
 
 Key = tuple[str, str]
 """Trial id and machine."""
@@ -32,11 +32,11 @@ def explain_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]
     `jobs`: of a group all of them, for they stand together: one that is unlike takes its neighbours along. `now`: the
     columns of `Resolved`. What ran out of GPU memory is alike: CPUs don't change that.
     """
-    if ending([job.status for job in jobs]) == "oom":
+    if decide_group_ending([job.status for job in jobs]) == "oom":
         return None
     for job in jobs:
         given_now = now.get((job.trial_id, job.machine_key), {})
-        then = given(job)
+        then = find_allotted_values(job)
         for field, describe in EXPLANATIONS.items():
             if given_now and then.get(field) is not None and then[field] != given_now[field]:
                 return describe(then[field], given_now[field])
@@ -66,7 +66,7 @@ def keep_matching(
     return kept, lost
 
 
-def again_lines(planned: Iterable[Planned]) -> list[str]:
+def list_rerun_lines(planned: Iterable[PlannedUnit]) -> list[str]:
     """One line for each reason why stored results are not reused, as a sweep says it."""
     reasons = Counter(item.why for item in planned if item.state == "run" and item.why)
     return [

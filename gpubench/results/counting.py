@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.schema.record import FINAL, Record, ending, given
+from gpubench.schema.record import FINAL, Record, decide_group_ending, find_allotted_values
 
 LONGEST_NUMBER = 8
 """Signs of the number of a claim: more are no work of gpubench."""
 
 
-def unit_of(record: Record) -> str:
+def find_unit_id(record: Record) -> str:
     """The id of what was stored as one: the trial, or the group that it was a job of."""
     return record.group_id or record.trial_id
 
 
-def in_order(record: Record) -> tuple[str, str, int]:
+def make_start_key(record: Record) -> tuple[str, str, int]:
     """Sorts attempts as they began; within one second, always in the same way."""
     return record.started_at, record.trial_id, record.attempt
 
@@ -33,10 +33,10 @@ def identify_attempt(record: Record) -> AttemptKey:
     one array may have begun in the same second: the host tells them apart, and the machine where no host is on record.
     """
     machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
-    return unit_of(record), record.attempt_name, record.started_at, node_of(record), machine
+    return find_unit_id(record), record.attempt_name, record.started_at, find_host(record), machine
 
 
-def node_of(record: Record) -> str:
+def find_host(record: Record) -> str:
     """The host that it was measured on; empty where that is not on record."""
     return str(record.environment.get("host") or "")
 
@@ -55,15 +55,15 @@ Counts = tuple[str, str, int, Allowance]
 """Trial id, machine, round and allowance, of which one attempt counts."""
 
 
-def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
+def select_first_round(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     """(trial id, machine) -> the attempt of the first round that counts: the last final one, else the last one.
 
     The jobs of a group come from one and the same attempt.
     """
-    return newest_of_rounds(records).get(1, {})
+    return select_by_round(records).get(1, {})
 
 
-def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
+def select_by_round(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
     """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one."""
     rounds: dict[int, dict[tuple[str, str], Record]] = {}
     for jobs in _select_attempts(records, lambda _: frozenset()).values():
@@ -81,20 +81,20 @@ def count_without_first_round(records: Collection[Record]) -> dict[str, int]:
     return Counter(record.trial_id for record in records if record.trial_id not in whole)
 
 
-def counting(records: Iterable[Record]) -> dict[Counts, Record]:
+def select_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """The attempts that count, for each round and each allowance of CPUs by itself: what a folder shows.
 
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
     return _key_records(
-        (jobs, allowance) for (*_, allowance), jobs in _select_attempts(records, allowance_of).items()
+        (jobs, allowance) for (*_, allowance), jobs in _select_attempts(records, find_allowance).items()
     )
 
 
-def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
+def key_as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """These attempts, each of which is to count, whatever came before or after it."""
-    return _key_records((jobs, allowance_of(jobs)) for jobs in group_by_attempt(records))
+    return _key_records((jobs, find_allowance(jobs)) for jobs in group_by_attempt(records))
 
 
 def _key_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
@@ -108,9 +108,9 @@ def _key_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict
     }
 
 
-def allowance_of(jobs: Sequence[Record]) -> Allowance:
+def find_allowance(jobs: Sequence[Record]) -> Allowance:
     """Under which allowance an attempt was made; `jobs`: of a group all of them."""
-    return frozenset((job.job, tuple(given(job).values())) for job in jobs)
+    return frozenset((job.job, tuple(find_allotted_values(job).values())) for job in jobs)
 
 
 Place = tuple[str, tuple[str, ...], Allowance]
@@ -131,7 +131,7 @@ def _select_attempts(
     for jobs in sorted(group_by_attempt(records), key=lambda jobs: jobs[0].attempt):
         if not jobs[0].reference:
             unit_id, machines, allowance = (
-                unit_of(jobs[0]),
+                find_unit_id(jobs[0]),
                 tuple(sorted(j.machine_key for j in jobs)),
                 allowed(jobs),
             )
@@ -139,7 +139,7 @@ def _select_attempts(
             folders.setdefault(jobs[0].folder_id, []).append(jobs)
             counted.setdefault((unit_id, jobs[0].round, machines, allowance), [])
     for (unit_id, machines, allowance), folders in places.items():
-        measured = max(map(_select_rounds, folders.values()), key=_rank_folder)
+        measured = max(map(_select_rounds, folders.values()), key=_make_folder_sort_key)
         for number, jobs in measured.items():
             counted[unit_id, number, machines, allowance] = jobs
     return {key: jobs for key, jobs in counted.items() if jobs}
@@ -172,7 +172,7 @@ def list_superseded(records: Iterable[Record]) -> list[Record]:
     """
     units: dict[tuple[str, str], list[list[Record]]] = {}
     for jobs in group_by_attempt(record for record in records if record.claim):
-        units.setdefault((unit_of(jobs[0]), jobs[0].folder_id), []).append(jobs)
+        units.setdefault((find_unit_id(jobs[0]), jobs[0].folder_id), []).append(jobs)
     return [job for attempts in units.values() for jobs in _list_superseded(attempts) for job in jobs]
 
 
@@ -192,10 +192,10 @@ def _split_claim(name: str) -> tuple[str, int]:
 
 
 def _is_final(jobs: Sequence[Record]) -> bool:
-    return ending([job.status for job in jobs]) in FINAL
+    return decide_group_ending([job.status for job in jobs]) in FINAL
 
 
-def _rank_folder(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool, bool, str, str]:
+def _make_folder_sort_key(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool, bool, str, str]:
     """Sorts the measurements of several folders at one unit: what ended before what did not, then as they began."""
     if not rounds:
         return False, False, "", ""

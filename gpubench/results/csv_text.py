@@ -82,7 +82,10 @@ def csv_text(
         return cell
 
     writer.writerows(
-        [texts[value] if isinstance(value, str | None) and value in texts else make_cell(value) for value in values]
+        [
+            texts[value] if isinstance(value, str | None) and value in texts else make_cell(value)
+            for value in values
+        ]
         for values in rows
     )
     return out.getvalue()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpubench.results.stored_record import MOST_ATTEMPTS
-from gpubench.schema.attempt_ids import folder_of
+from gpubench.schema.attempt_ids import parse_folder_id
 
 KINDS = ("records", "samples", "logs", "plans", "left-out", "plots")
 """The folders in a results folder."""
@@ -40,7 +40,7 @@ class AttemptFile(NamedTuple):
     @property
     def folder_id(self) -> str:
         """Of the results folder where it was measured; empty of an earlier version's."""
-        return folder_of(self.attempt_name)
+        return parse_folder_id(self.attempt_name)
 
 
 _NAME = re.compile(r"(\w[\w-]*?)-([1-9][0-9]{0,9}(?:-[0-9a-f]{16})?)", re.ASCII)

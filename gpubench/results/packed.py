@@ -163,7 +163,7 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
                 archive.writestr(info, content)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        _compare(temporary, contents)
+        _verify_members(temporary, contents)
         temporary.replace(target)
         _sync(folder)
     except _DAMAGED as error:
@@ -184,7 +184,7 @@ def _read_old(archive_path: Path, name: str) -> bytes:
         return _read_member(archive, name)
 
 
-def _compare(archive_path: Path, contents: Mapping[str, Path]) -> None:
+def _verify_members(archive_path: Path, contents: Mapping[str, Path]) -> None:
     """Reads all back. Raises OSError where a member is not what its file holds, byte by byte."""
     with _open_zip(archive_path) as archive:
         for name, path in contents.items():

@@ -14,20 +14,20 @@ import msgspec
 from msgspec import Meta
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import shown
+from gpubench.basics.quoted import quote_value
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import experiment_file, shards
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.plan import Plan, expand
+from gpubench.plan.plan import Plan, expand_experiment
 from gpubench.plan.rounds import MOST
 from gpubench.plan.shards import Parts
-from gpubench.plan.skips import Room
+from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
 from gpubench.schema.columns import Devices
 from gpubench.schema.record import Record
-from gpubench.schema.validation import InvalidValueError, convert
+from gpubench.schema.validation import InvalidValueError, convert_value
 
 MOST_PLANS = 1_000_000
 """No folder holds more: a larger number has been damaged, and counts as none."""
@@ -58,7 +58,7 @@ class PlanFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Those that the folder is asked for (`--shard`); none: the whole plan."""
         return shards.parse_parts(self.shards)
 
-    def local_start(self) -> str:
+    def format_local_start(self) -> str:
         """`stored_at` as local time, written as records write theirs; empty where it is not known."""
         try:
             moment = datetime.datetime.fromisoformat(self.stored_at).astimezone()
@@ -87,7 +87,7 @@ class PlanFile:
 
     def parse_experiment(self) -> Experiment:
         """Raises UsageError."""
-        return experiment_file.parse(self.text, "its experiment")
+        return experiment_file.parse_experiment(self.text, "its experiment")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,13 +97,13 @@ class StoredPlan:
     name: str
     """The name of its file."""
     plan: Plan
-    room: Room | None
+    room: NodeCapacity | None
     """What the machine had that it was stored on; None for plans that don't tell."""
     facts: PlanFacts
     share: Plan
     """The plan with the units alone of the parts that the folder is asked for."""
 
-    def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
+    def make_sort_key(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
         """Sorts the plans of a folder as they were stored. `first_start`: trial id -> when it was first begun.
 
         Those without a number are older than all that have one; among them the trials that were measured tell, then
@@ -119,7 +119,7 @@ def read_plan_file(path: Path) -> PlanFile:
     try:
         text = content.decode("utf-8")
         plan = tomllib.loads(text).get("plan", {})
-        facts = convert({"plan": plan}, _PlanToml).plan
+        facts = convert_value({"plan": plan}, _PlanToml).plan
         shards.parse_parts(facts.shards)
         return PlanFile(path=path, text=text, facts=facts)
     except UnicodeDecodeError as error:
@@ -151,7 +151,7 @@ def is_newest(file: PlanFile, files: Sequence[PlanFile]) -> bool:
     return all(other.facts.number < file.facts.number for other in others)
 
 
-def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
+def find_earlier_epochs(results: Results, name: str) -> dict[str, Any]:
     """`epochs`, and `warmup_epochs` if given, of the newest plan of an experiment that a version before 0.2 stored.
 
     Empty where there is none, or its epochs vary. Plans that can't be read are left out.
@@ -168,7 +168,9 @@ def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
 
 def find_last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
-    return max([results.last_start(), *(file.facts.local_start() for file in list_plan_files(results))])
+    return max(
+        [results.last_start(), *(file.facts.format_local_start() for file in list_plan_files(results))]
+    )
 
 
 def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
@@ -183,13 +185,13 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
         try:
             plans.append(_expand(read_plan_file(path)))
         except KeyError as error:
-            problems.append(_describe_problem(path, f"it lacks the facts of {shown(error.args[0])}"))
+            problems.append(_describe_problem(path, f"it lacks the facts of {quote_value(error.args[0])}"))
         except OSError as error:
             problems.append(_describe_problem(path, f"it can't be read ({error.strerror})"))
         except UsageError as error:
             problems.append(_describe_problem(path, str(error)))
     first_start = _find_first_starts(records)
-    return sorted(plans, key=lambda plan: plan.place(first_start)), problems
+    return sorted(plans, key=lambda plan: plan.make_sort_key(first_start)), problems
 
 
 def _describe_problem(path: Path, why: str) -> str:
@@ -201,11 +203,13 @@ def _expand(file: PlanFile) -> StoredPlan:
     sources = StoredSources(facts.data, facts.models)
     # Only of parts the order matters: tables have an order of their own.
     order = facts.order if parts else "given"
-    plan = expand(file.parse_experiment(), device=facts.device, sources=sources, order=order, cpus=facts.cpus)
+    plan = expand_experiment(
+        file.parse_experiment(), device=facts.device, sources=sources, order=order, cpus=facts.cpus
+    )
     return StoredPlan(
         name=file.path.name,
         plan=plan,
-        room=Room(facts.gpus, facts.cpus) if facts.gpus is not None else None,
+        room=NodeCapacity(facts.gpus, facts.cpus) if facts.gpus is not None else None,
         facts=facts,
         share=shards.select_parts(plan, parts),
     )

@@ -9,15 +9,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.results.file_names import log_name
-from gpubench.schema.codes import ENDED, write_ending
+from gpubench.schema.codes import ENDED, format_ending
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
-from gpubench.schema.doubts import doubt_of, faster_together
+from gpubench.schema.doubts import describe_speedup_doubt, find_doubt
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD
 from gpubench.schema.record import Record
 from gpubench.schema.row import KnownImages, Row
 
 
-def row_of(record: Record, allowance: Hashable = None) -> Row:
+def make_row(record: Record, allowance: Hashable = None) -> Row:
     """The record's row. Of a field that was left to the machine it has what that settled.
 
     What earlier versions stored reads as this one would have it: fewer than FEWEST_TIMES epochs have no spread, nor the
@@ -32,7 +32,7 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
     if measured and few and values.get("epoch_time_iqr_s") is not None:
         values["epoch_time_iqr_s"], missing = None, {**missing, "epoch_time_iqr_s": NO_SPREAD}
         doubts.pop("spread", None)
-    if measured and (faster := faster_together(values.get("slowdown"))):
+    if measured and (faster := describe_speedup_doubt(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
     epochs = [epoch for epoch in record.epochs if not epoch["warmup"]]
     values.update(
@@ -50,14 +50,14 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         skipped_images=record.data.get("skipped_images"),
         round=record.round,
     )
-    return Row.of_columns(
+    return Row.make_from_columns(
         values,
         source=record.source,
         doubt_texts={code: (text,) for code, text in doubts.items()},
         missing=missing,
         together=record.together,
         asked=vars(record.trial),
-        images=_images(record),
+        images=_make_known_images(record),
         variant_definition=record.variant_definition,
         log=log_name(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
@@ -72,7 +72,7 @@ def _describe_missing(record: Record) -> dict[str, str]:
     """Column -> why it is empty."""
     if ENDED not in record.missing.values():
         return record.missing
-    ending = write_ending(record.status, record.reason)
+    ending = format_ending(record.status, record.reason)
     return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
 
 
@@ -90,7 +90,7 @@ _known_images = functools.lru_cache(KnownImages)
 """What is known of images, once: few sets of images lie behind many records."""
 
 
-def _images(record: Record) -> KnownImages:
+def _make_known_images(record: Record) -> KnownImages:
     facts = {name: record.data.get(name) for name in ("fingerprint", "train_images", "val_images", "size")}
     return _known_images(files=record.variant_definition.get("files"), **facts)
 
@@ -120,14 +120,14 @@ def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
             yield [*map((epoch | attempt).get, names)]
 
 
-def json_line(row: Row) -> dict[str, Any]:
+def make_json_object(row: Row) -> dict[str, Any]:
     """What a line of JSON tells of a measured row: its columns that are not empty, its source, its doubts."""
-    values = {name: value for column in COLUMNS if (value := row.value(name := column.name)) is not None}
+    values = {name: value for column in COLUMNS if (value := row.get_value(name := column.name)) is not None}
     return {
         **values,
         "source": row.source,
         "doubt_texts": {
-            code: row.doubt_texts[code][0] if code in row.doubt_texts else doubt_of(code).says
+            code: row.doubt_texts[code][0] if code in row.doubt_texts else find_doubt(code).says
             for code in filter(None, (row.doubts or "").split("+"))
         },
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpubench.results.packed import open_stored
-from gpubench.schema.samples import SAMPLE_HEADER, damaged
+from gpubench.schema.samples import SAMPLE_HEADER, describe_damage
 
 LARGEST = 1e15
 """No reading is as large; what is no number is not smaller, either."""
@@ -17,7 +17,7 @@ Samples = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 """Device and metric -> time and value, in order."""
 
 
-def readings(path: Path, tell: Callable[[str], None]) -> Samples:
+def read_samples_file(path: Path, tell: Callable[[str], None]) -> Samples:
     """A samples file. Readings that can't be read are left out, and `tell` is given a line; without a file there are
     none."""
     samples: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -47,5 +47,5 @@ def readings(path: Path, tell: Callable[[str], None]) -> Samples:
         tell(f"{path} can't be read: {why}")
         return {}
     if kept < readings or not readings:
-        tell(damaged(path, readings - kept, readings))
+        tell(describe_damage(path, readings - kept, readings))
     return {key: sorted(values) for key, values in samples.items()}

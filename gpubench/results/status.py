@@ -16,14 +16,20 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gpubench.plan.plan import Unit
-from gpubench.plan.skips import Room
-from gpubench.plan.state import Planned, list_rounds, out_of_memory, survey, unit_ending
+from gpubench.plan.skips import NodeCapacity
+from gpubench.plan.state import (
+    PlannedUnit,
+    collect_out_of_memory,
+    find_unit_ending,
+    plan_all_rounds,
+    plan_first_round,
+)
 from gpubench.plan.unit_label import unit_label
-from gpubench.results.counting import count_without_first_round, newest, newest_of_rounds
+from gpubench.results.counting import count_without_first_round, select_by_round, select_first_round
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results
-from gpubench.schema.record import Record, ending
+from gpubench.schema.record import Record, decide_group_ending
 from gpubench.store.work_claims import Worker, list_workers
 
 State = Literal["complete", "failed", "running", "unfinished", "unknown"]
@@ -145,9 +151,9 @@ def make_status(
             trial_id: record
             for (trial_id, _), record in sorted(counted.items(), key=lambda item: item[1].started_at)
         }
-        for number, counted in newest_of_rounds(records).items()
+        for number, counted in select_by_round(records).items()
     }
-    rounds: dict[int, list[Planned]] = {}
+    rounds: dict[int, list[PlannedUnit]] = {}
     labels: dict[str, str] = {}
     for plan, units in _assign_units(plans):
         rules = plan.plan.experiment.rounds
@@ -157,7 +163,9 @@ def make_status(
         ids = {unit.unit_id for unit in units}
         first = [item for item in _survey(plan, records, stored, versions) if item.unit.unit_id in ids]
         most = max(stored, default=1) if rules.is_open_ended else _find_most(plan, stored)
-        for number, items in list_rounds(first, stored, most=most, is_open_ended=rules.is_open_ended).items():
+        for number, items in plan_all_rounds(
+            first, stored, most=most, is_open_ended=rules.is_open_ended
+        ).items():
             rounds.setdefault(number, []).extend(items)
     status.rounds = [_count_round(number, items) for number, items in sorted(rounds.items())]
     first_round, without = rounds.get(1, []), count_without_first_round(records)
@@ -205,24 +213,24 @@ def _survey(
     records: Sequence[Record],
     stored: Mapping[int, Mapping[str, Record]],
     versions: Mapping[str, Any],
-) -> list[Planned]:
+) -> list[PlannedUnit]:
     room = plan.room
     if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
         most = max((int(record.environment.get("gpu_count") or 0) for record in records), default=0)
-        room = Room(max(room.gpus, most), room.cpus)
-    oom = out_of_memory(newest(records).values())
-    return survey(plan.plan, stored.get(1, {}), oom=oom, room=room, environment=versions)
+        room = NodeCapacity(max(room.gpus, most), room.cpus)
+    oom = collect_out_of_memory(select_first_round(records).values())
+    return plan_first_round(plan.plan, stored.get(1, {}), oom=oom, room=room, environment=versions)
 
 
-def _count_round(number: int, items: Iterable[Planned]) -> RoundStatus:
+def _count_round(number: int, items: Iterable[PlannedUnit]) -> RoundStatus:
     counts = Counter(item.state for item in items)
     return RoundStatus(number=number, done=counts["done"], failed=counts["failed"], remaining=counts["run"])
 
 
-def _find_ending(item: Planned, first: Mapping[str, Record]) -> str:
+def _find_ending(item: PlannedUnit, first: Mapping[str, Record]) -> str:
     """How a unit ended in the first round."""
     endings = {"skip": "skipped", "done": item.why, "failed": item.ended}
-    return endings.get(item.state) or unit_ending(item.unit, first)
+    return endings.get(item.state) or find_unit_ending(item.unit, first)
 
 
 def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
@@ -241,7 +249,7 @@ def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Seque
     planned_ids = {job.trial_id for *_, job in jobs}
     planned = {_dump_trial(experiment, group, job.trial.asdict()) for experiment, group, job in jobs}
     units: dict[str, list[Record]] = {}
-    for record in newest(records).values():
+    for record in select_first_round(records).values():
         key = _dump_trial(record.experiment, record.group, vars(record.trial))
         if record.trial_id not in planned_ids and key not in planned:
             units.setdefault(record.group_id or record.trial_id, []).append(record)
@@ -249,7 +257,7 @@ def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Seque
         return
     counts: Counter[str] = Counter()
     for attempts in units.values():
-        name = ending([record.status for record in attempts])
+        name = decide_group_ending([record.status for record in attempts])
         counts[name] += 1
         if name in ("failed", "timeout"):
             reason = next(record.reason for record in attempts if record.status == name)
@@ -271,7 +279,7 @@ def _dump_trial(experiment: str, group: str | None, trial: Mapping[str, object])
     return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
-def _estimate_s(to_run: Iterable[Planned], stored: Mapping[int, Mapping[str, Record]]) -> float | None:
+def _estimate_s(to_run: Iterable[PlannedUnit], stored: Mapping[int, Mapping[str, Record]]) -> float | None:
     """Seconds that these take: as long as the same took in another round, else the mean of what has run."""
     took_s: dict[str, list[float]] = {}
     for counted in stored.values():
@@ -290,7 +298,7 @@ def _estimate_s(to_run: Iterable[Planned], stored: Mapping[int, Mapping[str, Rec
 
 def _list_running(
     results: Results,
-    to_run: Iterable[Planned],
+    to_run: Iterable[PlannedUnit],
     records: Sequence[Record],
     labels: Mapping[str, str],
     workers: Sequence[Worker],

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.basics import litter
-from gpubench.basics.collector import collector_paused
+from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.finite import finite
+from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.regular_file import read_regular
-from gpubench.results.counting import in_order, unit_of
+from gpubench.results.counting import find_unit_id, make_start_key
 from gpubench.results.csv_text import csv_text
 from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
 from gpubench.results.packed import ENDINGS, list_packed
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, read
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, read_attempt
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.codes import encode_record
@@ -38,7 +38,7 @@ Tell = Callable[[str], None]
 """Gets one line on what is wrong with a folder."""
 
 
-def refuse(line: str) -> None:
+def raise_unusable(line: str) -> None:
     """Takes nothing damaged: raises UnusableError."""
     raise UnusableError(line)
 
@@ -56,11 +56,11 @@ class Results:
 
     # ---- paths ----
 
-    def part(self, kind: str, unit_id: str, attempt_name: str, ending: str) -> Path:
+    def make_part_path(self, kind: str, unit_id: str, attempt_name: str, ending: str) -> Path:
         """`records/xx/UNIT-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
         return self.folder / part_name(kind, unit_id, attempt_name, ending)
 
-    def log(self, unit_id: str, attempt_name: str) -> Path:
+    def make_log_path(self, unit_id: str, attempt_name: str) -> Path:
         return self.folder / log_name(unit_id, attempt_name)
 
     def logs(self, trial_id: str) -> list[Path]:
@@ -78,7 +78,7 @@ class Results:
                 self._folder_id = text if _FOLDER_ID.fullmatch(text) else ""
         return self._folder_id
 
-    def identify(self, records: Collection[Record]) -> str:
+    def ensure_folder_id(self, records: Collection[Record]) -> str:
         """Its id, which it gets where it has none. `records`: all that lie in it; those of an earlier version, which
         say of no folder, are this one's. Raises UnusableError where it can't be written."""
         if not self.folder_id:
@@ -96,7 +96,7 @@ class Results:
                     raise
         for record in records:
             if not record.attempt_id:
-                record.place(self.folder_id)
+                record.note_folder_id(self.folder_id)
         return self.folder_id
 
     # ---- opening ----
@@ -128,7 +128,7 @@ class Results:
                 weakref.finalize(self, os.close, self._descriptor)
         except OSError as error:
             raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
-        litter.remove_abandoned(self.folder, now)
+        litter.remove_abandoned_files(self.folder, now)
 
     def check(self) -> None:
         """Raises UnusableError where the folder was removed or renamed since this sweep opened it."""
@@ -156,7 +156,7 @@ class Results:
 
     # ---- records ----
 
-    def records(self, tell: Tell = refuse) -> list[Record]:
+    def records(self, tell: Tell = raise_unusable) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
@@ -164,7 +164,9 @@ class Results:
         self._read.clear()
         return self._records(tell)
 
-    def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
+    def newer_records(
+        self, tell: Tell = raise_unusable, beside: Collection[str] | None = None
+    ) -> list[Record]:
         """The attempts that others have stored since the folder was last read.
 
         `beside`: ids of units; no more is read than what lies beside their records.
@@ -184,14 +186,14 @@ class Results:
     def _records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
         records: list[Record] = []
         known: dict[tuple[str, str], Any] = {}
-        with collector_paused():
+        with pause_garbage_collector():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
             tell_places = (lambda _: None) if self._read else tell
             paths = [path for path in self._record_files(tell_places, beside) if path not in self._read]
             self._read.update(paths)
             for path in paths:
                 try:
-                    jobs = read(path)
+                    jobs = read_attempt(path)
                 except DamagedError as error:
                     is_newer = isinstance(error, NewerError)
                     again = (
@@ -202,18 +204,18 @@ class Results:
                     tell(f"record {path} is left out: it {error}{again}")
                     continue
                 for job in jobs:
-                    job.share(known)
+                    job.share_parts(known)
                 records += jobs
         if folder_id := self.folder_id:
             for record in records:
                 if not record.attempt_id:
-                    record.place(folder_id)
-        return sorted(records, key=in_order)
+                    record.note_folder_id(folder_id)
+        return sorted(records, key=make_start_key)
 
-    def damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
+    def find_damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
         files = {name for path in self.record_files(lambda _: None) if (name := parse_name(path))}
-        return files - {AttemptFile(unit_of(record), record.attempt_name) for record in records}
+        return files - {AttemptFile(find_unit_id(record), record.attempt_name) for record in records}
 
     def record_files(self, tell: Tell) -> list[Path]:
         """All that is named like a record, links and folders too."""
@@ -224,9 +226,9 @@ class Results:
         folder = os.fspath(self.folder / "records")
         paths = []
         for inside in (
-            _listed(folder, tell) if beside is None else sorted({unit_id[1:3] for unit_id in beside})
+            _list_names(folder, tell) if beside is None else sorted({unit_id[1:3] for unit_id in beside})
         ):
-            for name in _listed(f"{folder}/{inside}", tell):
+            for name in _list_names(f"{folder}/{inside}", tell):
                 if not name.endswith(".json") or name.startswith("."):
                     continue
                 path = f"{folder}/{inside}/{name}"
@@ -271,11 +273,13 @@ class Results:
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
     ) -> None:
         first = records[0]
-        unit_path = self.part("records", first.group_id or first.trial_id, first.attempt_name, "json")
+        unit_path = self.make_part_path(
+            "records", first.group_id or first.trial_id, first.attempt_name, "json"
+        )
         if unit_path.exists() or unit_path.is_symlink():
             raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
         for record, rows in zip(records, samples, strict=True):
-            path = self.part("samples", record.trial_id, record.attempt_name, "csv")
+            path = self.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
             write_whole(path, csv_text(header, rows, SAMPLE_DIGITS))
         unit: Record | GroupRecord = first
         if first.group_id is not None:
@@ -285,18 +289,18 @@ class Results:
                 attempt_id=first.attempt_id,
                 jobs=list(records),
             )
-        stored = finite(encode_record(unit.stored()))
+        stored = replace_non_finite(encode_record(unit.to_stored()))
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         self._read.add(os.fspath(unit_path))
 
     # ---- plans ----
 
-    def plan(self, name: str, plan_id: str) -> Path:
+    def make_plan_path(self, name: str, plan_id: str) -> Path:
         return self.folder / "plans" / f"{name}-{plan_id}.toml"
 
     def save_plan(self, name: str, plan_id: str, toml: str) -> None:
         """Keeps a plan as resolved, in place of the same plan as it was stored before."""
-        write_whole(self.plan(name, plan_id), toml)
+        write_whole(self.make_plan_path(name, plan_id), toml)
 
     def plans(self) -> list[Path]:
         """Stored plans, by name. When and in which order they were stored stands in them (`plans.py`)."""
@@ -307,7 +311,7 @@ class Results:
         starts = (
             began.decode(errors="replace")
             for path in self.record_files(tell=lambda _: None)
-            for began in _STARTED_AT.findall(_bytes(path))
+            for began in _STARTED_AT.findall(_read_bytes(path))
         )
         return max(starts, default="")
 
@@ -322,7 +326,7 @@ class Results:
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
         return read_regular(path)
@@ -330,7 +334,7 @@ def _bytes(path: Path) -> bytes:
         return b""
 
 
-def _listed(folder: str, tell: Tell) -> list[str]:
+def _list_names(folder: str, tell: Tell) -> list[str]:
     """The names in a folder, sorted; nothing where it is no folder. `tell`: of one that can't be read."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names are asked for

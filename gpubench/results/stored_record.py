@@ -15,7 +15,7 @@ from msgspec import Meta
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.schema.attempt_ids import folder_of, is_attempt_id
+from gpubench.schema.attempt_ids import is_attempt_id, parse_folder_id
 from gpubench.schema.codes import decode_record
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
@@ -28,7 +28,7 @@ from gpubench.schema.record import (
     is_needed,
 )
 from gpubench.schema.trial_fields import FIELDS, TYPES
-from gpubench.schema.validation import REFUSED, InvalidValueError, convert, with_bounds
+from gpubench.schema.validation import REFUSED, InvalidValueError, convert_value, with_bounds
 
 MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
@@ -50,7 +50,7 @@ class NewerError(DamagedError):
     """One that is whole, and of a later version."""
 
 
-def read(path: Path | str) -> list[Record]:
+def read_attempt(path: Path | str) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError.
@@ -60,14 +60,14 @@ def read(path: Path | str) -> list[Record]:
         text = read_regular(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
-    return parsed(name, text)
+    return parse_attempt(name, text)
 
 
 OF_A_GROUP = "g"
 """How the name of its file begins."""
 
 
-def parsed(name: str, text: bytes) -> list[Record]:
+def parse_attempt(name: str, text: bytes) -> list[Record]:
     """The attempt in the text of a file of that name, likewise."""
     return _check_name(name, *_read_whole(text, _GROUP if name.startswith(OF_A_GROUP) else _RECORD))
 
@@ -80,9 +80,9 @@ def _check_name(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
     if first_job.attempt_id:
         if not is_attempt_id(first_job.attempt_id, first_job.attempt):
             raise DamagedError("has an id that no attempt has")
-        folder_id = folder_of(first_job.attempt_id)
+        folder_id = parse_folder_id(first_job.attempt_id)
         for job in jobs:
-            job.place(folder_id)
+            job.note_folder_id(folder_id)
     return jobs
 
 
@@ -91,7 +91,7 @@ def _read_whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     content, is_json = _parse(text)
     jobs: Any = content.get("jobs") if shape is _GROUP and isinstance(content, dict) else [content]
     try:
-        convert(_as_checked(content), shape)
+        convert_value(_replace_empty_span(content), shape)
     except InvalidValueError as error:
         raise _describe_damage(error, [content, *jobs] if isinstance(jobs, list) else [content]) from None
     if not is_json:
@@ -116,18 +116,18 @@ def _parse(text: bytes) -> tuple[Any, bool]:
             raise DamagedError("is not JSON (half written?)") from None
 
 
-def _as_checked(content: Any) -> Any:
+def _replace_empty_span(content: Any) -> Any:
     """A record, or the records of a group, as their types have them: without an empty object for no span."""
     if isinstance(content, dict) and isinstance(content.get("jobs"), list):
-        return content | {"jobs": list(map(_as_checked, content["jobs"]))}
+        return content | {"jobs": list(map(_replace_empty_span, content["jobs"]))}
     return content | {"span": None} if isinstance(content, dict) and content.get("span") == {} else content
 
 
 def _make_record(content: dict[str, Any]) -> Record:
     """The record of values that were checked already."""
-    values = content | {"trial": AskedFields.keeping(content["trial"])}
+    values = content | {"trial": AskedFields.wrap_values(content["trial"])}
     if "result" in content:
-        values["result"] = ResultColumns.keeping(content["result"])
+        values["result"] = ResultColumns.wrap_values(content["result"])
     if content.get("span") is not None:
         span = content["span"]
         values["span"] = Span(launched=span["launched"], finished=span["finished"]) if span else None
@@ -135,7 +135,7 @@ def _make_record(content: dict[str, Any]) -> Record:
         values["windows"] = [
             EpochWindow(epoch=line["epoch"], t0=line["t0"], t1=line["t1"]) for line in content["windows"]
         ]
-    return Record.of_checked(values)
+    return Record.make_checked(values)
 
 
 def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedError:
@@ -155,7 +155,7 @@ def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedE
 # ---- what may stand where ----
 
 
-def _part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> Any:
+def _define_part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> Any:
     """Values by name, each absent or null if need be, but for those that are `needed`.
 
     Names of other versions are let through: nobody reads them.
@@ -174,13 +174,13 @@ def _bound_fact(kind: Any) -> Any:
 _NAMES = {
     name: with_bounds(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()
 }
-_COLUMNS = _part("_Columns", _NAMES)
-_RESOLVED = _part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
-_DATA = _part("_Data", {name: _bound_fact(kind) for name, kind in get_type_hints(DataFacts).items()})
-_EPOCH = _part(
+_COLUMNS = _define_part("_Columns", _NAMES)
+_RESOLVED = _define_part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
+_DATA = _define_part("_Data", {name: _bound_fact(kind) for name, kind in get_type_hints(DataFacts).items()})
+_EPOCH = _define_part(
     "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
 )
-_NODE = _part(
+_NODE = _define_part(
     "_Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
 )
 
@@ -272,14 +272,14 @@ _PARTS: dict[str, Any] = {
 _KINDS = {name: _PARTS.get(name, _HINTS[name]) for name in _STORED}
 
 
-def _shape(name: str, kinds: Mapping[str, Any], needed: Collection[str]) -> Any:
+def _define_shape(name: str, kinds: Mapping[str, Any], needed: Collection[str]) -> Any:
     """What a whole file may say. A value that is absent may not be null, but for what has nothing else to be."""
     parts = [(key, kind) if key in needed else (key, kind, None) for key, kind in kinds.items()]
     return msgspec.defstruct(name, parts, kw_only=True, gc=False, forbid_unknown_fields=True)
 
 
 _NEEDED = {name for name, info in _STORED.items() if is_needed(info)}
-_RECORD = _shape("_Record", _KINDS, _NEEDED)
+_RECORD = _define_shape("_Record", _KINDS, _NEEDED)
 """A record as it may be stored. Only looked at: what is kept is the Record, whose values stay as they were written."""
 
 
@@ -296,7 +296,7 @@ def _check_group(group: Mapping[str, Any]) -> None:
             raise DamagedError("is damaged: a job has no name")
 
 
-_GROUP: Any = _shape(
+_GROUP: Any = _define_shape(
     "_Group",
     {
         "schema_version": _Version,

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from gpubench.basics.collector import collector_paused
+from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import read_regular
@@ -29,7 +29,7 @@ from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
 from gpubench.results.store import Results
 from gpubench.results.unite_plans import unite_plans
 from gpubench.results.whole_file import write_new, write_whole
-from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, digest, make_attempt_id
+from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, hash_content, make_attempt_id
 from gpubench.schema.record import RECORD_SCHEMA
 
 
@@ -52,11 +52,11 @@ class StoredAttempt:
     @property
     def trials(self) -> list[str]:
         """Ids of its jobs, by which samples and logs are named."""
-        return [str(job["trial_id"]) for job in _jobs(self.record)] or [self.file.unit_id]
+        return [str(job["trial_id"]) for job in _list_jobs(self.record)] or [self.file.unit_id]
 
 
 @dataclass(kw_only=True, slots=True)
-class United:
+class MergeSummary:
     """What became of the attempts of each source, by its place among them."""
 
     known: Counter[int] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class United:
     added: Counter[int] = field(default_factory=Counter)
 
 
-def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> United:
+def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> MergeSummary:
     """Copies all that is in the sources into the target.
 
     The record comes last of each attempt: an interrupted merge leaves whole ones, and the next adds the others.
@@ -73,11 +73,11 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     folders = [folder for folder in sources if folder.folder.resolve() != target.folder.resolve()]
     for folder in (target, *folders):
         folder.check_links()
-    united = United()
+    united = MergeSummary()
     first = len(sources) - len(folders)
-    with collector_paused():
+    with pause_garbage_collector():
         own_records = target.records(lambda _: None)
-        folder_id = target.identify(own_records)
+        folder_id = target.ensure_folder_id(own_records)
         known_attempts = {
             attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)
         }
@@ -120,10 +120,10 @@ def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None])
         record = _parse(content, file)
         attempt_id = file.attempt_name
         if not file.folder_id:
-            unique = digest(content if record is None else _dump_without_numbers(record))
+            unique = hash_content(content if record is None else _dump_without_numbers(record))
             alike[unique] += 1
             if alike[unique] > 1:  # of one folder's attempts that hold the same, each is one of its own
-                unique = digest(f"{unique} {alike[unique]}")
+                unique = hash_content(f"{unique} {alike[unique]}")
             attempt_id = make_attempt_id(file.number, folder_id, unique)
         yield StoredAttempt(path=path, file=file, content=content, record=record, attempt_id=attempt_id)
 
@@ -147,7 +147,7 @@ def _parse(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
     return record if is_whole and (unit_id, name) == file else None
 
 
-def _jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+def _list_jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     return [] if record is None else record.get("jobs", [record])
 
 
@@ -183,7 +183,7 @@ def _copy_attempt(
     target: Results,
     known_attempts: dict[tuple[str, str], StoredAttempt],
     ids: Mapping[tuple[str, int], str],
-    united: United,
+    united: MergeSummary,
     place: int,
     tell: Callable[[str], None],
 ) -> None:
@@ -192,23 +192,23 @@ def _copy_attempt(
     name = attempt.attempt_id if known is None else known.file.attempt_name
     for trial_id in attempt.trials:
         for kind, ending in ENDINGS.items():
-            mine = source.part(kind, trial_id, attempt.file.attempt_name, ending)
-            copy = target.part(kind, trial_id, name, ending)
+            mine = source.make_part_path(kind, trial_id, attempt.file.attempt_name, ending)
+            copy = target.make_part_path(kind, trial_id, name, ending)
             if is_stored(mine) and not is_stored(copy):
                 copy_whole(mine, copy)
     if known is not None:
         united.known[place] += 1
         if known.record is None and attempt.record is not None:  # that one is damaged
-            write_whole(known.path, _with_ids(attempt, name, ids))
+            write_whole(known.path, _add_attempt_ids(attempt, name, ids))
             known_attempts[attempt.key] = attempt
         elif attempt.file.folder_id and known.content != attempt.content and attempt.record is not None:
             tell(f"{attempt.path} is left out: {known.path} holds something else under the same id")
         return
-    path = target.part("records", attempt.file.unit_id, name, "json")
+    path = target.make_part_path("records", attempt.file.unit_id, name, "json")
     if path.exists() or path.is_symlink():
         tell(f"{attempt.path} is left out: {path} is something else; rename that, and merge again")
         return
-    write_new(path, _with_ids(attempt, name, ids))
+    write_new(path, _add_attempt_ids(attempt, name, ids))
     file = AttemptFile(attempt.file.unit_id, name)
     known_attempts[attempt.key] = StoredAttempt(
         path=path, file=file, content=attempt.content, record=attempt.record, attempt_id=name
@@ -216,7 +216,7 @@ def _copy_attempt(
     united.added[place] += 1
 
 
-def _with_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
+def _add_attempt_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
     """The content of its record's file: as it is, but for one of an earlier version, which gets its id."""
     if attempt.record is None or attempt.file.attempt_name == name:
         return attempt.content
@@ -244,8 +244,8 @@ def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Seq
                 continue
             name = file.attempt_name
             if not file.folder_id:
-                name = make_attempt_id(file.number, folder_id, digest(f"{file.unit_id} {file.number}"))
-            copy = target.part(kind, file.unit_id, name, ending)
+                name = make_attempt_id(file.number, folder_id, hash_content(f"{file.unit_id} {file.number}"))
+            copy = target.make_part_path(kind, file.unit_id, name, ending)
             if not is_stored(copy):
                 copy_whole(path, copy)
 

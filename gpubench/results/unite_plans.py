@@ -33,9 +33,9 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
                     unreadable.add(path.name)
                 else:
                     tell(f"{path} is left out: {getattr(error, 'strerror', None) or error}")
-    last = [max(files, key=_place) for name, files in versions.items() if name not in unreadable]
+    last = [max(files, key=_make_sort_key) for name, files in versions.items() if name not in unreadable]
     number = 0
-    for file in sorted(last, key=lambda file: (*_place(file), file.path.name)):
+    for file in sorted(last, key=lambda file: (*_make_sort_key(file), file.path.name)):
         path = target.folder / "plans" / file.path.name
         if not file.facts.number:  # of a version that knew none: it stays older than all others
             if not path.exists():
@@ -50,6 +50,6 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
             write_whole(path, text)
 
 
-def _place(file: PlanFile) -> tuple[str, int]:
+def _make_sort_key(file: PlanFile) -> tuple[str, int]:
     """When it was stored, among all."""
     return file.facts.stored_at, file.facts.number

@@ -5,31 +5,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from gpubench.basics.words import listed, many
+from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import format_asked_seconds, format_seconds
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.rounds import Rounds
-from gpubench.plan.state import Planned
+from gpubench.plan.state import PlannedUnit
 from gpubench.plan.unit_label import unit_label
 from gpubench.record.together import GroupPrediction
 from gpubench.render.live import View
 from gpubench.render.prediction import OVERLAPS, RESOURCES
 from gpubench.render.words import format_number, join_words
-from gpubench.run.checks import other_load, remedy
-from gpubench.run.images import ask_to_make, can_ask, is_much, list_making_steps, making_line
+from gpubench.run.checks import describe_other_load, describe_remedy
+from gpubench.run.images import ask_to_make, is_interactive, is_much, list_making_steps, making_line
 from gpubench.run.sweep_state import SweepState
 
 
 def announcement_lines(
-    state: SweepState, planned: Sequence[Planned], steps: Sequence[MakingStep] = (), load: str = ""
+    state: SweepState, planned: Sequence[PlannedUnit], steps: Sequence[MakingStep] = (), load: str = ""
 ) -> list[str]:
     """What is said before a sweep starts: what is to run, with which images.
 
     `steps`: what is to be made of them. `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`.
     """
     to_run = [item.unit for item in planned if item.state == "run"]
-    guesses = state.estimates_of_all(planned)
+    guesses = state.estimate_all_rounds(planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
     not_run = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
@@ -40,9 +40,9 @@ def announcement_lines(
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     experiment = state.plan.experiment
     rounds = experiment.rounds
-    trials = f"{counted(planned)} to run{rest}{describe_rounds(rounds)}"
+    trials = f"{format_unit_counts(planned)} to run{rest}{describe_rounds(rounds)}"
     total = format_seconds(sum(guess.seconds for guess in guesses))
-    lasts = f"{about} {total}{' a round' if rounds.is_open_ended else ''}{beside(load)}"
+    lasts = f"{about} {total}{' a round' if rounds.is_open_ended else ''}{format_load_note(load)}"
     return [
         f"{experiment.name}: {trials}, {lasts}, results in {state.runner.results.folder}",
         f"images: {'; '.join(list_image_places(state, to_run))}{needs}",
@@ -54,7 +54,7 @@ def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
     places: dict[str, None] = {}
     for job in (job for unit in units for job in unit.jobs):
         if job.variant.files != "none":
-            facts = state.runner.facts(job)
+            facts = state.runner.find_data_facts(job)
             where = facts.root or f"{facts.name} (torchvision)"
             places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
         else:
@@ -80,17 +80,17 @@ def describe_rounds(rounds: Rounds) -> str:
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
 
 
-def beside(load: str) -> str:
+def format_load_note(load: str) -> str:
     """What stands behind an estimate, which takes no account of other work. `load`: how much that uses, or empty."""
     return f" (other work uses {load}; it may take longer)" if load else ""
 
 
-def counted(planned: Sequence[Planned]) -> str:
+def format_unit_counts(planned: Sequence[PlannedUnit]) -> str:
     """`4 trials and 2 groups` of those that are to run."""
     groups = sum(item.unit.is_group for item in planned if item.state == "run")
     trials = sum(item.state == "run" for item in planned) - groups
-    parts = [many(trials, "trial")] if trials or not groups else []
-    parts += [f"{many(groups, 'group')} of jobs"] if groups else []
+    parts = [format_count(trials, "trial")] if trials or not groups else []
+    parts += [f"{format_count(groups, 'group')} of jobs"] if groups else []
     return " and ".join(parts)
 
 
@@ -102,20 +102,20 @@ def dropped_lines(plan: Plan) -> list[str]:
     more = len(plan.dropped) - len(parts)
     return [
         f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
-        + (f"; and {many(more, 'more reason')}" if more > 0 else "")
+        + (f"; and {format_count(more, 'more reason')}" if more > 0 else "")
     ]
 
 
-def announce(state: SweepState, planned: Sequence[Planned], view: View, *, yes: bool) -> bool:
+def announce(state: SweepState, planned: Sequence[PlannedUnit], view: View, *, yes: bool) -> bool:
     """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
     """
     steps = list_making_steps(state.list_wanted_images(planned))
-    load = other_load(state.runner.node)  # before the fork server, whose start is a load of our own
+    load = describe_other_load(state.runner.node)  # before the fork server, whose start is a load of our own
     for line in announcement_lines(state, planned, steps, load):
         view.say(line)
-    much, asks = is_much(steps), not yes and can_ask()
+    much, asks = is_much(steps), not yes and is_interactive()
     if much:
         alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
         view.say(making_line(steps) + alone)
@@ -134,12 +134,12 @@ LABEL_WIDTH = 40
 """Longer labels push what follows to the right, in their lines alone."""
 
 
-def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") -> None:
+def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = "") -> None:
     """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout.
 
     `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`; empty for none.
     """
-    estimates = iter(state.estimates_of_all(planned))
+    estimates = iter(state.estimate_all_rounds(planned))
     rounds = state.plan.experiment.rounds
     lines = []
     total = 0.0
@@ -150,7 +150,7 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
             total += guess.seconds
             most = item.unit.jobs[0].trial.until_top1 is not None
             fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {format_seconds(guess.seconds)}"
-            fate += _in_which(item, rounds)
+            fate += _describe_planned_rounds(item, rounds)
             fate += f" (what is stored is not reused: {item.why})" if item.why else ""
         elif item.state == "done":
             fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
@@ -159,16 +159,16 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
         lines.append(f"{item.unit.unit_id}  {unit_label(state.plan, item.unit):<{wide}}  {fate}")
-    advice = remedy(planned, state.runner.node.machine)
+    advice = describe_remedy(planned, state.runner.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(state.plan)
     folder = state.runner.results.folder
     to_run = sum(item.state == "run" for item in planned)
     of_all = f"of {len(planned)} planned"
     some = f" ({of_all})" if to_run < len(planned) else ""
-    lasts = f"{format_seconds(total)}{' a round' if rounds.is_open_ended else ''}{beside(load)}"
+    lasts = f"{format_seconds(total)}{' a round' if rounds.is_open_ended else ''}{format_load_note(load)}"
     what = (
-        f"{counted(planned)} to run{some}{describe_rounds(rounds)}; {lasts}"
+        f"{format_unit_counts(planned)} to run{some}{describe_rounds(rounds)}; {lasts}"
         if to_run
         else f"nothing to run {of_all}"
     )
@@ -176,14 +176,18 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _in_which(item: Planned, rounds: Rounds) -> str:
+def _describe_planned_rounds(item: PlannedUnit, rounds: Rounds) -> str:
     """In which rounds a unit is to run, where there are several."""
     if rounds.most == 1:
         return ""
     if rounds.is_open_ended:
         next_one = item.rounds[0] if item.rounds else 1
         return f" in round {next_one}" + ("; further rounds may follow" if next_one < rounds.most else "")
-    return f", in rounds {listed([*map(str, item.rounds)])}" if item.rounds else f", in {rounds.most} rounds"
+    return (
+        f", in rounds {format_list([*map(str, item.rounds)])}"
+        if item.rounds
+        else f", in {rounds.most} rounds"
+    )
 
 
 def prediction_line(group_prediction: GroupPrediction) -> str:

@@ -39,7 +39,7 @@ class BusyGpuPolicy:
         return [*self.busy, *self.notes, *self.unknown]
 
 
-def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpuPolicy:
+def judge_gpus(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpuPolicy:
     """What to make of these GPUs. `numbers`: uuid -> as `--gpu-ids` takes it."""
     busy: list[str] = []
     notes: list[str] = []
@@ -54,17 +54,17 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpuPolicy
             not_idle[uuid] = f"{gpu}: {look.missing.get('power_w', 'power was not sampled')}"
         else:
             idle[uuid] = look.power_w
-        if (stranger := _stranger(look)) is not None:
+        if (stranger := _describe_stranger(look)) is not None:
             busy.append(f"{gpu} is {look.util_pct:.0f} % busy with somebody else's work: {stranger}")
             continue
         if look.compute:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
             notes.append(
-                f"{gpu}{at}: {described(look.compute)} is somebody else's, and may begin to work at any time"
+                f"{gpu}{at}: {describe_processes(look.compute)} is somebody else's, and may begin to work at any time"
             )
         if look.desktop:
             at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
-            notes.append(f"{gpu}{at} serves a desktop: {described(look.desktop)}")
+            notes.append(f"{gpu}{at} serves a desktop: {describe_processes(look.desktop)}")
         if look.util_pct is None:
             unknown.append(
                 f"{gpu}: whether it is busy is not known: {look.missing.get('util_pct', 'no sample')}"
@@ -79,19 +79,19 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpuPolicy
     )
 
 
-def _stranger(look: Look) -> str | None:
+def _describe_stranger(look: Look) -> str | None:
     """Who keeps the GPU busy, in words; None: nobody, or a desktop alone."""
     if look.util_pct is None or look.util_pct < IN_USE_PCT:
         return None
     if look.compute:
-        return described(look.compute)
+        return describe_processes(look.compute)
     if look.desktop:
         return None
     why = look.missing.get("compute", "another container's, or another user's")
     return f"no process can be seen ({why})"
 
 
-def described(processes: Iterable[Process]) -> str:
+def describe_processes(processes: Iterable[Process]) -> str:
     """`process 4711 (python, 1,234 MiB), process … and 5 more`."""
     everyone = list(processes)
     named = [

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.words import listed, many
+from gpubench.basics.words import format_count, format_list
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import CHANNELS, Resolved
+from gpubench.plan.resolve import CHANNELS, ResolvedTrial
 from gpubench.plan.skips import NEEDS
-from gpubench.plan.state import Planned
+from gpubench.plan.state import PlannedUnit
 from gpubench.render.live import View
 from gpubench.run import busy_gpus
 from gpubench.run.sweep_state import SweepState
@@ -23,14 +23,14 @@ from gpubench.schema.doubts import OTHER_LOAD_PCT
 HOST_LOOK_S = 0.3
 
 
-def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
+def check_hardware(planned: Sequence[PlannedUnit], machine: Machine) -> None:
     """Raises UnusableError where every trial needs more GPUs or CPUs than there are."""
     requested = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in requested):
-        raise UnusableError(f"no trial is left: {requested[0].why}; {remedy(planned, machine)}")
+        raise UnusableError(f"no trial is left: {requested[0].why}; {describe_remedy(planned, machine)}")
 
 
-def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_machine: bool) -> None:
+def check_given_gpus(planned: Sequence[PlannedUnit], machine: Machine, *, is_by_machine: bool) -> None:
     """Raises UnusableError where SLURM gave GPUs, none is seen, and nobody has asked for the CPU in their place.
 
     Else a node whose driver is broken would measure on its CPUs what the other tasks of an array measure on GPUs.
@@ -47,7 +47,7 @@ def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_mach
         )
 
 
-def remedy(planned: Sequence[Planned], machine: Machine) -> str:
+def describe_remedy(planned: Sequence[PlannedUnit], machine: Machine) -> str:
     """What to do about trials that want more nodes, GPUs or CPUs than there are; empty where none does."""
     lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
     if not lacks:
@@ -59,24 +59,24 @@ def remedy(planned: Sequence[Planned], machine: Machine) -> str:
     return f"ask for fewer (--nodes, --gpus, --gpu-ids, --cpus), or {where}{on_cpu}"
 
 
-def other_load(node: Node) -> str:
+def describe_other_load(node: Node) -> str:
     """How much other work takes of the CPUs now, `1.8 of 2 CPUs`; empty where that is little, or not known."""
-    busy, cpus = node.host_load(HOST_LOOK_S), node.machine.cpu_count
+    busy, cpus = node.measure_host_load(HOST_LOOK_S), node.machine.cpu_count
     if busy is None or busy <= OTHER_LOAD_PCT:
         return ""  # where it is not known, each row says that of its CPU use, and `gpubench doctor` why
-    return f"{busy / 100 * cpus:.1f} of {many(cpus, 'CPU')}"
+    return f"{busy / 100 * cpus:.1f} of {format_count(cpus, 'CPU')}"
 
 
-def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, allow_busy: bool) -> None:
+def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, *, allow_busy: bool) -> None:
     """Names who else is on the GPUs that the plan will use, and notes their idle power.
 
     Raises UnusableError where somebody keeps one of them busy and that is not allowed.
     """
     runner = state.runner
     units = [item.unit for item in planned if item.state == "run"]
-    if not any(map(runner.uses_gpus, units)):
+    if not any(map(runner.is_gpu_unit, units)):
         return
-    for index, words in runner.node.lost_at_start().items():
+    for index, words in runner.node.list_gpus_lost_at_start().items():
         view.say(
             f"the driver's GPU {index} is left out ({words}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
@@ -87,13 +87,13 @@ def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, al
         which = (
             f"GPU {shared[0]} is"
             if len(shared) == 1
-            else f"GPUs {listed([str(number) for number in shared])} are"
+            else f"GPUs {format_list([str(number) for number in shared])} are"
         )
         raise UnusableError(
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
         )
-    ruling = busy_gpus.rule(runner.node.look_at_gpus(list(numbers)), numbers)
+    ruling = busy_gpus.judge_gpus(runner.node.look_at_gpus(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     runner.idle_power_w, runner.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
@@ -109,8 +109,8 @@ Try = Mapping[str, Any]
 """What `gpubench.train.vetting` is to try."""
 
 
-def vet(
-    state: SweepState, planned: Sequence[Planned], say: Callable[[str], None], *, limit_s: int = LIMIT_S
+def try_user_code(
+    state: SweepState, planned: Sequence[PlannedUnit], say: Callable[[str], None], *, limit_s: int = LIMIT_S
 ) -> None:
     """Tries the users' own variants and models of the units that are to run, in a child process.
 
@@ -123,18 +123,18 @@ def vet(
         if item.state == "run"
         for pair in zip(item.unit.jobs, state.runner.resolve(item.unit), strict=True)
     ]
-    tries = _tries(jobs)
+    tries = _collect_tries(jobs)
     if tries:
         run_tries(state.runner.node, tries, limit_s, say)
 
 
-def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
+def _collect_tries(jobs: Sequence[tuple[Job, ResolvedTrial]]) -> dict[str, Try]:
     """What is tried, by what it is called; of each model, the first sizes that are asked for."""
     tries: dict[str, Try] = {}
     for job, resolved in jobs:
         t, variant = job.trial, job.variant
         if (variant.cpu or variant.gpu) and catalog.VARIANTS.get(t.variant) != variant:
-            definition = variant.definition()
+            definition = variant.make_definition()
             tries.setdefault(
                 f"variant {t.variant!r}",
                 {"cpu": definition["cpu"], "gpu": definition["gpu"], "input_size": resolved.input_size},

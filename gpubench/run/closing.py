@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.basics.quiet_pipe import outliving_output
+from gpubench.basics.quiet_pipe import ignore_lost_output
 from gpubench.basics.quoted import to_json
-from gpubench.basics.words import many
-from gpubench.plan.state import Planned
+from gpubench.basics.words import format_count
+from gpubench.plan.state import PlannedUnit
 from gpubench.plan.sweep_options import Mode
 from gpubench.render import terminal
 from gpubench.render.live import View
-from gpubench.results.rows import json_line
+from gpubench.results.rows import make_json_object
 from gpubench.run.limits import Limits
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
@@ -25,15 +25,20 @@ NAMED = 3
 """How many of the workers are named."""
 
 
-def emit(row: Row, mode: Mode) -> None:
+def print_json_row(row: Row, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
-        with outliving_output():  # where nobody reads any more, measuring goes on; the records have it all
-            print(to_json(json_line(row)), flush=True)
+        with ignore_lost_output():  # where nobody reads any more, measuring goes on; the records have it all
+            print(to_json(make_json_object(row)), flush=True)
 
 
-def finish(
-    state: SweepState, planned: Sequence[Planned], summary: Summary, limits: Limits, view: View, mode: Mode
+def print_result(
+    state: SweepState,
+    planned: Sequence[PlannedUnit],
+    summary: Summary,
+    limits: Limits,
+    view: View,
+    mode: Mode,
 ) -> None:
     """Prints the answer on stdout and what else there is to say on stderr."""
     for problem in state.problems:
@@ -42,10 +47,10 @@ def finish(
     if mode == "quiet":
         print(folder)
     elif mode == "table":
-        terminal.show(state.report(), Console(highlight=False))
+        terminal.print_reports(state.report(), Console(highlight=False))
     elif mode == "json":
         for row in state.reused_rows(planned):
-            emit(row, mode)
+            print_json_row(row, mode)
     workers = state.list_others() if summary.elsewhere else []
     for line in closing_lines(summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s):
         view.say(line)
@@ -89,4 +94,4 @@ def closing_lines(
 def others_words(workers: Sequence[str]) -> str:
     """`1 other (process 7 on host) is`, of who works through the same plan."""
     names = ", ".join(workers[:NAMED]) + (f" and {len(workers) - NAMED} more" if len(workers) > NAMED else "")
-    return f"{many(len(workers), 'other')} ({names}) {'is' if len(workers) == 1 else 'are'}"
+    return f"{format_count(len(workers), 'other')} ({names}) {'is' if len(workers) == 1 else 'are'}"

@@ -16,7 +16,7 @@ from gpubench.datasets import bad_images, built, locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.locate import MakingStep
 from gpubench.datasets.pool import Progress
-from gpubench.plan.sources import Disk
+from gpubench.plan.sources import DiskSources
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
 from gpubench.schema.catalog import Files
@@ -31,11 +31,11 @@ class ImageFolders:
     def __init__(self) -> None:
         self._folders: dict[Wanted, Path | GpubenchError] = {}
 
-    def ready(self, wanted: Wanted, progress: Progress | None = None) -> Path:
+    def ensure_folder(self, wanted: Wanted, progress: Progress | None = None) -> Path:
         """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
         if wanted not in self._folders:
             try:
-                self._folders[wanted] = locate.make_ready(*wanted, progress=progress)
+                self._folders[wanted] = locate.ensure_files(*wanted, progress=progress)
             except GpubenchError as error:
                 self._folders[wanted] = error
         folder = self._folders[wanted]
@@ -58,7 +58,7 @@ def list_making_steps(wanted: Iterable[Wanted]) -> list[MakingStep]:
 
 def making_line(steps: Sequence[MakingStep]) -> str:
     """How much the images take that are to be made, where, and what else one may do."""
-    size = built.amount(sum(step.estimate_bytes for step in steps))
+    size = built.format_bytes(sum(step.estimate_bytes for step in steps))
     return (
         f"Making these images takes about {size} in {steps[0].place.parent}; it is done once. To make fewer, give "
         "--data procedural:640; to use your own, give --data FOLDER. GPUBENCH_DATA names another place."
@@ -74,7 +74,7 @@ def is_much(steps: Sequence[MakingStep]) -> bool:
     return sum(step.estimate_bytes for step in steps) > MUCH_BYTES
 
 
-def can_ask() -> bool:
+def is_interactive() -> bool:
     """Whether somebody sits there: the question and its answer are on a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -82,7 +82,7 @@ def can_ask() -> bool:
 def ask_to_make(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -> bool:
     """Asks on stderr whether to make these images, until the answer is yes (or nothing) or no (or its end)."""
     source = answers or sys.stdin
-    size = built.amount(sum(step.estimate_bytes for step in steps))
+    size = built.format_bytes(sum(step.estimate_bytes for step in steps))
     while True:
         print(
             f"Make about {size} of images in {steps[0].place.parent}? [Y/n] ",
@@ -103,11 +103,11 @@ def left_out_file(results: Results, facts: DataFacts) -> Path:
     return results.folder / "left-out" / f"{facts.fingerprint}.txt"
 
 
-def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
+def left_out_lines(sources: DiskSources, results: Results | None) -> list[str]:
     """What is said of images that are left out. `results`: where all their names will stand."""
     lines = []
     for name, bad in sources.bad_images.items():
-        facts = sources.data(name)
+        facts = sources.find_data_facts(name)
         used = facts.train_images + facts.val_images
         lines += bad_images.describe_bad_images(
             bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
@@ -115,8 +115,10 @@ def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
     return lines
 
 
-def store_left_out(sources: Disk, results: Results) -> None:
+def store_left_out(sources: DiskSources, results: Results) -> None:
     """Keeps the names of the images that are left out with the results."""
     for name, bad in sources.bad_images.items():
         if bad:
-            write_whole(left_out_file(results, sources.data(name)), bad_images.write_list(bad))
+            write_whole(
+                left_out_file(results, sources.find_data_facts(name)), bad_images.format_bad_images_file(bad)
+            )

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import many
-from gpubench.node.allocation import allocation, ask_squeue, time_limit
+from gpubench.basics.words import format_count
+from gpubench.node.allocation import ask_squeue, find_allocation, find_time_limit
 from gpubench.node.node import Node
 from gpubench.plan.estimate import Estimate, format_asked_seconds
 from gpubench.plan.plan import Unit
 from gpubench.plan.rounds import MOST, Rounds
-from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least, find_spare
+from gpubench.plan.wall_time import UnstartedUnits, Verdict, WallTime, estimate_stopped_unit, find_spare
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.missing import Unmeasured
 
 
-def write_continuation(*, fresh: bool) -> str:
+def format_continuation(*, fresh: bool) -> str:
     """How a sweep that was stopped is continued."""
     if fresh:  # the same command would begin anew, and without --fresh the older rows count
         return "rows that were not reached are older ones; the same command measures all of them anew"
@@ -39,13 +39,13 @@ class StopRequest:
     is_resumable: bool = False
     """Whether the sweep was stopped by it."""
 
-    def ends(self) -> bool:
+    def poll_stop(self) -> bool:
         """Whether the sweep is to end now."""
         self.is_resumable |= self.is_asked()
         return self.is_resumable
 
     def closing_line(self) -> str | None:
-        return f"stopped; {write_continuation(fresh=self.fresh)}" if self.is_resumable else None
+        return f"stopped; {format_continuation(fresh=self.fresh)}" if self.is_resumable else None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -55,7 +55,7 @@ class BatchJob:
     wall_time: WallTime | None = None
     """How long the job may still run; None: nobody ends it."""
     fresh: bool = False
-    late: Late = field(default_factory=Late)
+    late: UnstartedUnits = field(default_factory=UnstartedUnits)
     """What was not begun because the job ends before."""
     _broken_off: dict[str, float] | None = None
 
@@ -63,20 +63,20 @@ class BatchJob:
     def is_resumable(self) -> bool:
         return bool(self.late.waiting)
 
-    def ask(self, unit: Unit, forecast_s: float, state: SweepState, *, is_first: bool) -> Verdict:
+    def judge_unit(self, unit: Unit, forecast_s: float, state: SweepState, *, is_first: bool) -> Verdict:
         """Whether a unit still ends within the job; notes it where it does not. `is_first`: none has run in it."""
         wall_time = self.wall_time
         if wall_time is None:
             return "begin"
         now = time.monotonic()
         # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
-        known = forecast_s <= wall_time.ends_s - now or state.estimates([unit])[0].known
+        known = forecast_s <= wall_time.ends_s - now or state.estimate_units([unit])[0].known
         broken_off_s = max(self._broken_off_s(state).get(job.trial_id, 0.0) for job in unit.jobs)
         if broken_off_s and any(trial_id == unit.jobs[0].trial_id for trial_id, _ in state.measured):
             broken_off_s = 0.0  # it has ended in this sweep
-        need = at_least(Estimate(forecast_s, known), broken_off_s)
-        verdict = wall_time.verdict(need, now, is_first=is_first)
-        self.late.note(unit.unit_id, verdict, need, wall_time, now)
+        need = estimate_stopped_unit(Estimate(forecast_s, known), broken_off_s)
+        verdict = wall_time.decide_start(need, now, is_first=is_first)
+        self.late.note_verdict(unit.unit_id, verdict, need, wall_time, now)
         return verdict
 
     def _broken_off_s(self, state: SweepState) -> Mapping[str, float]:
@@ -94,16 +94,20 @@ class BatchJob:
         return self._broken_off
 
     def closing_line(self) -> str | None:
-        return f"{self.late.line()}; {write_continuation(fresh=self.fresh)}" if self.late.waiting else None
+        return (
+            f"{self.late.explain_stop()}; {format_continuation(fresh=self.fresh)}"
+            if self.late.waiting
+            else None
+        )
 
-    def refuse(self) -> None:
+    def raise_if_too_long(self) -> None:
         """Raises UnusableError where a unit is too long for any job of this length: another would not measure it."""
         if self.late.never:
-            raise UnusableError(f"{self.late.too_short()}; ask for a longer one (sbatch --time)")
+            raise UnusableError(f"{self.late.explain_short_limit()}; ask for a longer one (sbatch --time)")
 
 
 @dataclass(kw_only=True, slots=True)
-class Certainty:
+class RoundsLimit:
     """Further rounds end when each time is known well enough, every question is answered, or the budget is spent."""
 
     rounds: Rounds
@@ -133,13 +137,13 @@ class Certainty:
 
     def refresh(self, state: SweepState) -> None:
         """Looks how sure the figures are that the folder holds now."""
-        plan_state = state.state()
+        plan_state = state.make_plan_state()
         self.unsure = plan_state.count_unsure(state.skips)
         self.answered = plan_state.find_answered_round()
 
     def closing_line(self) -> str | None:
         if self.answered is not None:
-            rounds_run = many(self.answered, "round")
+            rounds_run = format_count(self.answered, "round")
             return (
                 f"every question of the table that further rounds can answer is answered, after {rounds_run}"
             )
@@ -157,7 +161,7 @@ class Certainty:
         if self.rounds.most == MOST:
             return f"{unsure}, after {MOST} rounds, which is as many as there may be"
         more = min(MOST, 2 * self.rounds.most)
-        return f"{unsure}, after {many(self.rounds.most, 'round')}; --rounds {more} goes on"
+        return f"{unsure}, after {format_count(self.rounds.most, 'round')}; --rounds {more} goes on"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -168,12 +172,12 @@ class LostGpus:
     reasons: dict[int, str] = field(default_factory=dict)
     """Index of a lost GPU -> the driver's words."""
 
-    def look(self) -> bool:
+    def query_driver(self) -> bool:
         """Asks the driver, which takes microseconds a GPU; whether one is lost."""
-        self.reasons = self.node.lost_gpus()
+        self.reasons = self.node.list_lost_gpus()
         return bool(self.reasons)
 
-    def refuse(self) -> None:
+    def raise_if_lost(self) -> None:
         """Raises UnusableError where one is lost: a batch job that began anew at once would find it so."""
         if names := ", ".join(f"GPU {index} ({words})" for index, words in self.reasons.items()):
             raise UnusableError(
@@ -187,7 +191,7 @@ class Limits:
 
     stop: StopRequest
     batch_job: BatchJob
-    certainty: Certainty
+    certainty: RoundsLimit
     lost_gpus: LostGpus
 
     @classmethod
@@ -198,11 +202,11 @@ class Limits:
         return cls(
             stop=StopRequest(is_asked=is_stop_asked, fresh=state.fresh),
             batch_job=BatchJob(wall_time=wall_time, fresh=state.fresh),
-            certainty=Certainty(rounds=state.plan.experiment.rounds),
+            certainty=RoundsLimit(rounds=state.plan.experiment.rounds),
             lost_gpus=LostGpus(node=state.runner.node),
         )
 
-    def __iter__(self) -> Iterator[StopRequest | BatchJob | Certainty]:
+    def __iter__(self) -> Iterator[StopRequest | BatchJob | RoundsLimit]:
         """In the order in which the end of a sweep names them; each explains it better than those after it."""
         yield from (self.stop, self.batch_job, self.certainty)
 
@@ -212,7 +216,7 @@ class Limits:
         return any(limit.is_resumable for limit in self)
 
 
-def job_time(
+def find_wall_time(
     say: Callable[[str], None],
     *,
     environ: Mapping[str, str] = os.environ,
@@ -222,11 +226,11 @@ def job_time(
 
     None where nothing ends it, or where that is not known, which it says.
     """
-    job = allocation(environ)
+    job = find_allocation(environ)
     if job is None:
         return None
     try:
-        limit = time_limit(environ, job.job_id, ask=ask)
+        limit = find_time_limit(environ, job.job_id, ask=ask)
     except Unmeasured as why:
         say(
             f"how long {job.description} may still run is not known ({why}): trials begin whether it ends before or not"

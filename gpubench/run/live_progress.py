@@ -34,7 +34,10 @@ def make_progress(
     `after_s` that those after it should take in this round. `ahead`: what comes after this round, `pace` times as long
     as it says.
     """
-    parts = [_part(job, job_progress) for job, job_progress in zip(unit.jobs, progress, strict=True)]
+    parts = [
+        _compute_job_progress(job, job_progress)
+        for job, job_progress in zip(unit.jobs, progress, strict=True)
+    ]
     last = min(range(len(parts)), key=lambda index: (parts[index], progress[index].waiting))
     job, job_progress, part = unit.jobs[last], progress[last], parts[last]
     has_begun, epochs = job_progress.steps > 0, job.trial.epochs
@@ -49,19 +52,19 @@ def make_progress(
         epochs=epochs,
         step=job_progress.step if has_begun else None,
         steps=job_progress.steps if has_begun else None,
-        gpu_mem_mib=_over(max, (other.live.gpu_mem_mib for other in progress)),
-        gpu_util_pct=_over(max, (other.live.gpu_util_pct for other in progress)),
-        cpu_util_pct=_over(max, (other.live.cpu_util_pct for other in progress)),
+        gpu_mem_mib=_combine_known(max, (other.live.gpu_mem_mib for other in progress)),
+        gpu_util_pct=_combine_known(max, (other.live.gpu_util_pct for other in progress)),
+        cpu_util_pct=_combine_known(max, (other.live.cpu_util_pct for other in progress)),
         elapsed_s=elapsed_s,
-        left=ahead.left(unit_s + after_s, elapsed_s, pace),
+        left=ahead.estimate_time_left(unit_s + after_s, elapsed_s, pace),
         top1_pct=job_progress.top1_pct,
         top1_target=job.trial.until_top1,
         is_late=epochs is None and spent_s > estimated_s,
-        note=_note(job, job_progress),
+        note=_describe_phase(job, job_progress),
     )
 
 
-def _part(job: Job, progress: JobProgress) -> float:
+def _compute_job_progress(job: Job, progress: JobProgress) -> float:
     """How far a job is, from 0 to 1: of its epochs, or in its window."""
     if progress.filling:
         return 1.0
@@ -73,7 +76,7 @@ def _part(job: Job, progress: JobProgress) -> float:
     return (progress.epoch + part) / job.trial.epochs
 
 
-def _note(job: Job, progress: JobProgress) -> str:
+def _describe_phase(job: Job, progress: JobProgress) -> str:
     """What a job is doing, where that is not its measured steps."""
     if not progress.steps:
         return "starting"
@@ -82,6 +85,8 @@ def _note(job: Job, progress: JobProgress) -> str:
     return "" if progress.measured or progress.filling else "warm-up"
 
 
-def _over(combine: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:
+def _combine_known(
+    combine: Callable[[Iterable[float]], float], values: Iterable[float | None]
+) -> float | None:
     known = [value for value in values if value is not None]
     return combine(known) if known else None

@@ -13,14 +13,14 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.max_batch import STEPS, TRY, Edge, edge, experiment_of, next_size
-from gpubench.plan.plan import Job, Plan, expand
+from gpubench.plan.max_batch import STEPS, TRY, Edge, find_edge, name_try_experiment, next_size
+from gpubench.plan.plan import Job, Plan, expand_experiment
 from gpubench.plan.rounds import Rounds
-from gpubench.plan.shares import device_of
+from gpubench.plan.shares import choose_device
 from gpubench.plan.skips import chain_key
-from gpubench.plan.state import chains_of
-from gpubench.results.counting import newest
-from gpubench.results.rows import row_of
+from gpubench.plan.state import list_chains
+from gpubench.results.counting import select_first_round
+from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
@@ -57,7 +57,7 @@ class Search:
     """Images of an epoch, which no batch can be larger than."""
 
 
-def searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
+def list_searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
     """What is looked for: each configuration of the plan that trains alone on GPUs, whatever its batch sizes.
 
     `whole`: the plan of which the sweep runs a part, where it does: configurations are named and numbered in it, so
@@ -67,9 +67,9 @@ def searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
     plan, largest = whole or state.plan, dict[Any, Job]()
     for unit in plan.units:
         job = unit.jobs[0]
-        if unit.is_group or unit.baseline or device_of(job.trial, plan.device) != "cuda":
+        if unit.is_group or unit.baseline or choose_device(job.trial, plan.device) != "cuda":
             continue
-        key = chain_key(job.trial, job.variant.definition())
+        key = chain_key(job.trial, job.variant.make_definition())
         if key not in largest or largest[key].trial.batch_size < job.trial.batch_size:
             largest[key] = job
     if not largest:
@@ -78,17 +78,17 @@ def searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
         )
     mine = {unit.unit_id for unit in state.plan.units}
     return [
-        _search(state, job, number, len(largest) > 1)
+        _make_search(state, job, number, len(largest) > 1)
         for number, job in enumerate(largest.values(), start=1)
         if job.trial_id in mine
     ]
 
 
-def _search(state: SweepState, job: Job, number: int, several: bool) -> Search:
+def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Search:
     experiment, t = state.plan.experiment, job.trial
     given = {name: value for name, value in t.asdict().items() if name not in NOT_ASKED} | TRY
     fixed = {name: value for name, value in given.items() if value is not None}
-    images = t.train_images or state.runner.facts(job).train_images
+    images = t.train_images or state.runner.find_data_facts(job).train_images
     if job.variant.files == "none":
         fixed["train_images"] = images = MOST_IMAGES
     fields = [
@@ -99,7 +99,7 @@ def _search(state: SweepState, job: Job, number: int, several: bool) -> Search:
         name=name,
         job=job,
         experiment=Experiment(
-            name=experiment_of(experiment.name, number if several else None),
+            name=name_try_experiment(experiment.name, number if several else None),
             question=f"What is the largest batch that fits{f' with {name}' if name else ''}?",
             fixed=fixed,
             variants=experiment.variants,
@@ -112,17 +112,18 @@ def _search(state: SweepState, job: Job, number: int, several: bool) -> Search:
     )
 
 
-def known(state: SweepState, search: Search, tries: Plan | None) -> tuple[Edge, list[float]]:
+def find_known_edge(state: SweepState, search: Search, tries: Plan | None) -> tuple[Edge, list[float]]:
     """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
     keys = {
-        chain_key(job.trial, job.variant.definition()) for job in (search.job, *(tries.jobs if tries else ()))
+        chain_key(job.trial, job.variant.make_definition())
+        for job in (search.job, *(tries.jobs if tries else ()))
     }
     machine = state.runner.machine_key(search.job)
     tried = [
         (batch, record)
-        for (_, key), record in newest(state.records).items()
+        for (_, key), record in select_first_round(state.records).items()
         if key == machine and record.group is None
-        for chain, batch in chains_of([record])
+        for chain, batch in list_chains([record])
         if chain in keys
     ]
     sizes = {
@@ -130,8 +131,8 @@ def known(state: SweepState, search: Search, tries: Plan | None) -> tuple[Edge, 
     }
     # Of each batch size that ran the last one stored.
     ran = {batch: record for batch, record in tried if record.status == "ok"}
-    return edge(sizes["ok"], sizes["oom"]), guess_sizes(
-        [row_of(record) for record in ran.values()], search.multiple
+    return find_edge(sizes["ok"], sizes["oom"]), guess_sizes(
+        [make_row(record) for record in ran.values()], search.multiple
     )
 
 
@@ -147,7 +148,7 @@ def guess_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     if len(known) < FEWEST_SIZES or room is None or len(sources) > 1 or not sources & {*BY_DRIVER}:
         return []
     line = fit_largest([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
-    reached = line.reaches(room) if line else None
+    reached = line.solve_batch_size(room) if line else None
     if reached is None:
         return []
     value, low, high = reached
@@ -165,11 +166,11 @@ def find_room(row: Row) -> float | None:
     return min((mib for mib in (cap, free) if mib is not None), default=None)
 
 
-def plan_of(state: SweepState, search: Search, sizes: Sequence[int]) -> Plan:
+def plan_tries(state: SweepState, search: Search, sizes: Sequence[int]) -> Plan:
     """The tries of these batch sizes."""
     axis = Axis(fields=("batch_size",), values=tuple((size,) for size in sorted(sizes)))
     experiment = replace(search.experiment, axes=(axis,))
-    return expand(
+    return expand_experiment(
         experiment,
         device=state.plan.device,
         sources=state.runner.sources,
@@ -177,7 +178,7 @@ def plan_of(state: SweepState, search: Search, sizes: Sequence[int]) -> Plan:
     )
 
 
-def find(
+def find_max_batch(
     state: SweepState,
     search: Search,
     run: Callable[[SweepState], tuple[Summary, Limits]],
@@ -192,13 +193,15 @@ def find(
     tries: SweepState | None = None
     try:
         for _ in range(MOST_TRIES):
-            edge_known, guesses = known(state, search, tries.plan if tries else _any(state, search))
+            edge_known, guesses = find_known_edge(
+                state, search, tries.plan if tries else _plan_any_try(state, search)
+            )
             size = next_size(edge_known, guesses, search.multiple, search.most)
             if size is None:
                 break
             sizes = sorted({*sizes, size})
             tries = SweepState(
-                plan=plan_of(state, search, sizes),
+                plan=plan_tries(state, search, sizes),
                 runner=replace(
                     state.runner,
                     experiment=search.experiment.name,
@@ -231,16 +234,21 @@ def find(
                     "says why"
                 )
                 return
-        say(words(search, known(state, search, tries.plan if tries else _any(state, search))[0]))
+        say(
+            describe_result(
+                search,
+                find_known_edge(state, search, tries.plan if tries else _plan_any_try(state, search))[0],
+            )
+        )
     finally:
         if tries is not None:
             keep(tries)
             tries.write_tables()  # anew: what the tries ask stands in their plan, of which there is one for all
 
 
-def _any(state: SweepState, search: Search) -> Plan:
+def _plan_any_try(state: SweepState, search: Search) -> Plan:
     """Tries of some size: what all tries have in common."""
-    return plan_of(state, search, [search.job.trial.batch_size])
+    return plan_tries(state, search, [search.job.trial.batch_size])
 
 
 def describe_searches(searched: Sequence[Search]) -> str:
@@ -252,14 +260,14 @@ def describe_searches(searched: Sequence[Search]) -> str:
     )
 
 
-def words(search: Search, edge_known: Edge) -> str:
+def describe_result(search: Search, edge_known: Edge) -> str:
     """What the search came to."""
     begin = _begin(search)
     if not edge_known.ran:
         return f"{begin}no batch size has run"
     ran = f"{begin}the largest batch that ran is {edge_known.ran:,}"
     if edge_known.full is not None:
-        is_found = edge_known.is_found(search.multiple)
+        is_found = edge_known.is_settled(search.multiple)
         unfinished = "" if is_found else f"; {MOST_TRIES} tries were not enough, the same command goes on"
         return f"{ran}, the smallest that ran out of memory {edge_known.full:,}{unfinished}"
     if edge_known.ran >= search.most // search.multiple * search.multiple:

@@ -9,19 +9,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.analyze.frames import Runs, build_runs
-from gpubench.analyze.grid import list_rows
+from gpubench.analyze.grid import list_labelled_rows
 from gpubench.analyze.predict import find_gradient_wait, predict_jobs
 from gpubench.core.prediction import PredictedGroup, PredictedJob
 from gpubench.plan.plan import Unit
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.together import GroupPrediction
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.schema.record import Record
 
 NEEDS = {"cpu": "CPU seconds an epoch", "gpu": "GPU seconds an epoch"}
 
 
-def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> GroupPrediction:
+def predict_group(
+    unit: Unit, resolved: Sequence[ResolvedTrial], alone: Mapping[str, Record]
+) -> GroupPrediction:
     """What the rows of the same trials alone say of a group, on these GPUs and CPUs; or why they say nothing.
 
     `alone`: trial id -> the attempt that counts. The rows of others may tell how long ranks wait for each other.
@@ -35,11 +37,11 @@ def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, 
         return GroupPrediction(solos=solos, why_not=f"no figures of job {' and '.join(lacking)} alone")
     known = [record for record in solos if record]
     neighbours = [record for record in ok.values() if not record.group]
-    runs = build_runs([row_of(record) for record in (*known, *neighbours)])
+    runs = build_runs([make_row(record) for record in (*known, *neighbours)])
     runs["variant_definition"] = [
         repr(sorted((definition or {}).items())) for definition in runs["variant_definition"]
     ]
-    rows = [row for _, row in list_rows(runs.iloc[: len(known)])]
+    rows = [row for _, row in list_labelled_rows(runs.iloc[: len(known)])]
     others_runs = runs.iloc[len(known) :]
     predicted = predict_jobs(rows, resolved, others_runs)
     if predicted is None:
@@ -67,7 +69,7 @@ def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, 
 
 
 def _find_wait(
-    row: dict[str, Any], place: Resolved, places: Sequence[Resolved], all_runs: Runs
+    row: dict[str, Any], place: ResolvedTrial, places: Sequence[ResolvedTrial], all_runs: Runs
 ) -> dict[str, Any] | None:
     """What of its busy time on GPUs that it shares a job only waits for gradients; None: nothing that is known."""
     is_shared = sum(bool(set(place.gpu_ids) & set(other.gpu_ids)) for other in places) > 1

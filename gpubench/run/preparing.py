@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import locate
-from gpubench.plan.state import Planned
+from gpubench.plan.state import PlannedUnit
 from gpubench.plan.unit_label import unit_label
 from gpubench.render.live import View
 from gpubench.render.running import LiveProgress
@@ -21,7 +21,7 @@ class _StoppedError(Exception):
 
 
 def make_images(
-    state: SweepState, planned: Sequence[Planned], view: View, should_stop: Callable[[], bool]
+    state: SweepState, planned: Sequence[PlannedUnit], view: View, should_stop: Callable[[], bool]
 ) -> bool:
     """Makes, resizes or decodes what the trials to run need. False where it was stopped."""
     began = time.monotonic()
@@ -31,7 +31,7 @@ def make_images(
 
         def progress(done: int, total: int, label: str = label) -> None:
             nonlocal shown
-            state.runner.claims.beat()
+            state.runner.claims.touch_heartbeat()
             if should_stop():
                 raise _StoppedError
             now = time.monotonic()
@@ -50,7 +50,7 @@ def make_images(
                 )
 
         try:
-            state.runner.folders.ready(images, progress)
+            state.runner.folders.ensure_folder(images, progress)
         except _StoppedError:
             return False
         except UsageError as error:
@@ -61,7 +61,7 @@ def make_images(
 
 
 def await_start(
-    state: SweepState, planned: Sequence[Planned], view: View, should_stop: Callable[[], bool]
+    state: SweepState, planned: Sequence[PlannedUnit], view: View, should_stop: Callable[[], bool]
 ) -> bool:
     """Waits until trials can start, and says what for. False where it was stopped.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from gpubench.plan.state import Planned
+from gpubench.plan.state import PlannedUnit
 
 
 class TurnOutcome(Enum):
@@ -30,17 +30,17 @@ class TurnOutcome(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Round:
+class RoundStart:
     """A round of a pass begins."""
 
     number: int
-    planned: Sequence[Planned]
+    planned: Sequence[PlannedUnit]
     """In the order in which this sweep goes through it."""
     is_first_pass: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
+class UnitTurn:
     """A unit of the round is next. Its outcome is to be handed back before the next event is asked for."""
 
     place: int
@@ -65,13 +65,13 @@ class PassEnd:
 
 _OTHERS = {TurnOutcome.THEIRS, TurnOutcome.WAITS}
 
-Event = Round | Turn | RoundEnd | PassEnd
+Event = RoundStart | UnitTurn | RoundEnd | PassEnd
 
 
 class SweepSchedule:
     """Which unit of which round comes next."""
 
-    def __init__(self, list_round: Callable[[int], Sequence[Planned]], most_rounds: int) -> None:
+    def __init__(self, list_round: Callable[[int], Sequence[PlannedUnit]], most_rounds: int) -> None:
         """`list_round`: what is to become of the units of a round that begins, by its number."""
         self._list_round = list_round
         self._most_rounds = most_rounds
@@ -117,9 +117,9 @@ class SweepSchedule:
             if number > 1 and not planned:
                 return
             ran_before = self._ran
-            yield Round(number=number, planned=planned, is_first_pass=is_first)
+            yield RoundStart(number=number, planned=planned, is_first_pass=is_first)
             for place in range(len(planned)):
-                yield Turn(place=place)
+                yield UnitTurn(place=place)
                 if self._outcomes & {TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET}:
                     return
             if self._endings:

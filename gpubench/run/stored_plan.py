@@ -25,7 +25,7 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
     plan, runner = whole or state.plan, state.runner
     name, id_, rounds = plan.experiment.name, plan_id(plan.units), plan.experiment.rounds
     files = list_plan_files(runner.results)
-    before = next((file for file in files if file.path == runner.results.plan(name, id_)), None)
+    before = next((file for file in files if file.path == runner.results.make_plan_path(name, id_)), None)
     new_parts = () if shard is None else (shard,)
     parts = join_parts([new_parts] if before is None else [before.facts.parts, new_parts])
     if before is not None and is_newest(before, files) and before.facts.parts == parts:
@@ -33,8 +33,8 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
             if before.parse_experiment().rounds == rounds and before.facts.rounds == rounds.most:
                 return
     for job in plan.jobs:  # for a plan that was expanded elsewhere
-        runner.sources.data(job.trial.data)
-        runner.sources.model(job.trial.model)
+        runner.sources.find_data_facts(job.trial.data)
+        runner.sources.find_model_fingerprint(job.trial.model)
     facts = {
         **make_stamp(files),
         "device": plan.device,
@@ -43,6 +43,6 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
         "rounds": rounds.most,
         experiment_file.PROTOCOL: "steady" if plan.jobs[0].trial.epochs is None else "epochs",
         **({"shards": ",".join(map(str, parts)), "order": plan.order} if parts else {}),
-        **runner.sources.stored(),
+        **runner.sources.encode_sources(),
     }
-    runner.results.save_plan(name, id_, experiment_file.to_toml(plan.experiment, facts))
+    runner.results.save_plan(name, id_, experiment_file.format_experiment(plan.experiment, facts))

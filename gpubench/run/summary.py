@@ -20,7 +20,7 @@ class Summary:
     elsewhere: int = 0
     """Left in the hands of other sweeps."""
 
-    def add(self, status: str) -> None:
+    def count_ending(self, status: str) -> None:
         """Counts a unit that ended badly."""
         self.failed += status == "failed"
         self.timed_out += status == "timeout"

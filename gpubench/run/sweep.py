@@ -8,24 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpubench.plan.estimate import Forecast
-from gpubench.plan.outlook import Left, Outlook
+from gpubench.plan.outlook import Outlook, TimeLeft
 from gpubench.plan.plan import Unit
-from gpubench.plan.skips import OutOfMemory, skip_reason
-from gpubench.plan.state import Planned, lacks_its_answer, unit_ending
+from gpubench.plan.skips import KnownOutOfMemory, find_skip_reason
+from gpubench.plan.state import PlannedUnit, find_unit_ending, has_outdated_comparison
 from gpubench.plan.unit_label import unit_label
 from gpubench.render.live import View
 from gpubench.render.running import describe_round_end
 from gpubench.run.announce import prediction_line
-from gpubench.run.checks import look_around
+from gpubench.run.checks import inspect_gpus
 from gpubench.run.limits import Limits
 from gpubench.run.live_progress import make_progress
 from gpubench.run.preparing import await_start, make_images
-from gpubench.run.schedule import PassEnd, Round, RoundEnd, SweepSchedule, Turn, TurnOutcome
+from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import POLL_S, WorkQueue
 from gpubench.schema.attempt import JobProgress
-from gpubench.schema.record import Record, Status, ending
+from gpubench.schema.record import Record, Status, decide_group_ending
 from gpubench.schema.row import Row, replace
 
 TABLES_PERIOD_S = 5.0
@@ -35,7 +35,7 @@ TABLES_PART = 20.0
 
 def run_sweep(
     state: SweepState,
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedUnit],
     limits: Limits,
     view: View,
     emit: Callable[[Row], None],
@@ -48,16 +48,16 @@ def run_sweep(
     Raises UnusableError where others keep the GPUs busy, or no GPU is left that all that is left to run needs.
     """
     node = state.runner.node
-    node.clear()
+    node.remove_leftovers()
     node.start()
     try:
         with view:
-            look_around(state, planned, view, allow_busy=allow_busy)
-            state.runner.results.identify(state.records)
+            inspect_gpus(state, planned, view, allow_busy=allow_busy)
+            state.runner.results.ensure_folder_id(state.records)
             WorkQueue.build(state).claim_first(planned)  # so that others see it at work while it makes ready
             load_tables()  # while torch starts
-            is_ready = make_images(state, planned, view, limits.stop.ends) and await_start(
-                state, planned, view, limits.stop.ends
+            is_ready = make_images(state, planned, view, limits.stop.poll_stop) and await_start(
+                state, planned, view, limits.stop.poll_stop
             )
             return measure(state, limits, view, emit) if is_ready else Summary()
     finally:
@@ -67,13 +67,13 @@ def run_sweep(
 def measure(state: SweepState, limits: Limits, view: View, emit: Callable[[Row], None]) -> Summary:
     """Measures what the schedule says, round after round. Every attempt is stored before the next one begins."""
     load_tables()
-    state.runner.results.identify(state.records)
+    state.runner.results.ensure_folder_id(state.records)
     limits.certainty.began = time.monotonic()
     try:
         sweep = RunningSweep(state=state, limits=limits, view=view, emit=emit, queue=WorkQueue.build(state))
         sweep.run()
     finally:  # an error is raised after the tables have been written
-        state.leave()
+        state.leave_folder()
     return sweep.summary
 
 
@@ -102,10 +102,10 @@ class RunningSweep:
         running_round = None
         for event in schedule:
             match event:
-                case Round():
+                case RoundStart():
                     running_round = RunningRound.begin(self, event)
-                case Turn(place=place) if running_round:
-                    schedule.hand_back(running_round.take(place))
+                case UnitTurn(place=place) if running_round:
+                    schedule.hand_back(running_round.handle_unit(place))
                 case RoundEnd(has_run=True) if running_round:
                     running_round.announce_end()
                 case PassEnd(has_waiting=has_waiting):
@@ -114,28 +114,28 @@ class RunningSweep:
                         schedule.hand_back(TurnOutcome.STOPPED)
         if schedule.has_met_others:
             self._count_with_others()
-        self.limits.lost_gpus.refuse()
+        self.limits.lost_gpus.raise_if_lost()
         self.limits.certainty.refresh(self.state)
 
-    def _list_round(self, number: int) -> list[Planned]:
-        return self.queue.in_lots(self.state.list_round(number))
+    def _list_round(self, number: int) -> list[PlannedUnit]:
+        return self.queue.list_in_queue_order(self.state.list_round(number))
 
     def _give_back_and_reread(self, has_waiting: bool) -> None:
         """Gives back what is claimed and reads what others have stored, before the plan is gone over once more."""
         self.state.runner.claims.give_back()
         if has_waiting:
             time.sleep(POLL_S)
-        if not self.limits.stop.ends():
-            self.queue.read()
+        if not self.limits.stop.poll_stop():
+            self.queue.read_new_records()
 
     def _count_with_others(self) -> None:
         """Counts what is stored in the end, whoever measured it: the same command again would count the same."""
         state, summary, late = self.state, self.summary, self.limits.batch_job.late
         state.runner.claims.give_back()
         if late:  # others may have had the time
-            self.queue.read()
-        planned, first = state.pending(), state.chosen()
-        late.keep({item.unit.unit_id for item in planned if item.state == "run"})
+            self.queue.read_new_records()
+        planned, first = state.pending(), state.find_counting_records()
+        late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # What --retry asks for counts as left; it was tried all the same.
         endings = [item.ended or _find_bad_ending(item.unit, first) for item in planned]
         summary.failed, summary.timed_out = endings.count("failed"), endings.count("timeout")
@@ -161,17 +161,17 @@ class RunningRound:
 
     sweep: RunningSweep
     number: int
-    planned: Sequence[Planned]
+    planned: Sequence[PlannedUnit]
     counts: Summary
     """Where units are counted that need not run: once, in the first pass over the plan."""
     forecast: Forecast
     outlook: Outlook
     """What comes after this round."""
-    _oom: OutOfMemory = field(default_factory=OutOfMemory)
+    _oom: KnownOutOfMemory = field(default_factory=KnownOutOfMemory)
     _has_begun: bool = False
 
     @classmethod
-    def begin(cls, sweep: RunningSweep, event: Round) -> RunningRound:
+    def begin(cls, sweep: RunningSweep, event: RoundStart) -> RunningRound:
         """The round, with how long it should take."""
         counts = sweep.summary if event.is_first_pass else Summary()
         counts.stale += sum(item.stale for item in event.planned if item.state == "done")
@@ -184,56 +184,60 @@ class RunningRound:
             outlook=sweep.state.outlook(event.number, event.planned),
         )
 
-    def take(self, place: int) -> TurnOutcome:
+    def handle_unit(self, place: int) -> TurnOutcome:
         """What becomes of a unit whose turn it is: it is measured, counted or left."""
-        sweep, item = self.sweep, self._look_again(place)
+        sweep, item = self.sweep, self._update_planned(place)
         if item.state != "run":
             self._count(place, item)
             return TurnOutcome.COUNTED
-        takes_s = self.forecast.of(place)
+        takes_s = self.forecast.estimate_unit_s(place)
         is_first = not sweep.summary.ran
-        time_for_it = sweep.limits.batch_job.ask(item.unit, takes_s, sweep.state, is_first=is_first)
+        time_for_it = sweep.limits.batch_job.judge_unit(item.unit, takes_s, sweep.state, is_first=is_first)
         if time_for_it != "begin":  # one that takes less may still have time
             return TurnOutcome.LATE if time_for_it == "late" else TurnOutcome.LEFT
-        if sweep.limits.stop.ends():
+        if sweep.limits.stop.poll_stop():
             return TurnOutcome.STOPPED
         turn, reason = sweep.queue.choose(item.unit, self.number)
         if turn == "skip":
-            self._count(place, Planned(item.unit, "skip", reason))
+            self._count(place, PlannedUnit(item.unit, "skip", reason))
             return TurnOutcome.COUNTED
         if turn != "run":
             return {"mine": TurnOutcome.LEFT, "waits": TurnOutcome.WAITS}.get(turn, TurnOutcome.THEIRS)
-        if sweep.limits.stop.ends():  # claiming may have taken its time
+        if sweep.limits.stop.poll_stop():  # claiming may have taken its time
             return TurnOutcome.STOPPED
         if not sweep.limits.certainty.has_room(self.number, takes_s):
             return TurnOutcome.OVER_BUDGET
-        if not sweep.state.runner.hold_cpus(item.unit, sweep.limits.stop.ends):
+        if not sweep.state.runner.wait_for_cpus(item.unit, sweep.limits.stop.poll_stop):
             return TurnOutcome.STOPPED
         return self._run(place)
 
-    def _look_again(self, place: int) -> Planned:
+    def _update_planned(self, place: int) -> PlannedUnit:
         """The unit as things stand now: what was measured since the round began may change it."""
         item, sweep, state = self.planned[place], self.sweep, self.sweep.state
         unit = item.unit
         if item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran:
             # A trial that its jobs are compared with may just have been measured.
-            item = Planned(unit, "run") if lacks_its_answer(unit, state.chosen()) else item
+            item = (
+                PlannedUnit(unit, "run")
+                if has_outdated_comparison(unit, state.find_counting_records())
+                else item
+            )
         if item.state == "run" and self.number == 1 and "oom" not in state.retry:
             # A smaller batch may have run out of memory since.
-            reason = skip_reason(unit, self._oom, None, state.plan.device)
-            item = Planned(unit, "skip", reason) if reason else item
+            reason = find_skip_reason(unit, self._oom, None, state.plan.device)
+            item = PlannedUnit(unit, "skip", reason) if reason else item
         return item
 
     def _is_skipped(self, unit: Unit) -> bool:
         """Whether this sweep has skipped it in an earlier pass."""
         return self.sweep.state.skips.keys() >= {job.trial_id for job in unit.jobs}
 
-    def _count(self, place: int, item: Planned) -> None:
+    def _count(self, place: int, item: PlannedUnit) -> None:
         """Counts a unit that is not run; a skipped one is named, once."""
         if item.state == "done":
             self.counts.reused += self.number == 1
         elif item.state == "failed":
-            self.counts.add(item.ended)
+            self.counts.count_ending(item.ended)
         elif item.state == "skip":
             self.counts.skipped += 1
             if not self._is_skipped(item.unit):
@@ -246,18 +250,18 @@ class RunningRound:
         sweep = self.sweep
         if not self._has_begun:  # not before: a budget may leave nothing of a round
             self._has_begun = True
-            sweep.view.began_round(self.number, sweep.state.plan.experiment.rounds)
-            sweep.view.show_table(sweep.state.stand, at_once=True)
+            sweep.view.show_round_start(self.number, sweep.state.plan.experiment.rounds)
+            sweep.view.show_table(sweep.state.make_live_report, at_once=True)
         status = self._measure(place)
         if status == "oom":
-            self._oom.add(self.planned[place].unit)
+            self._oom.add_unit(self.planned[place].unit)
         sweep.summary.ran += 1
-        sweep.summary.add(status)
+        sweep.summary.count_ending(status)
         sweep.write_tables_sometimes()
         if status == "interrupted":
             sweep.limits.stop.is_resumable = True
             return TurnOutcome.STOPPED
-        if sweep.state.runner.uses_gpus(self.planned[place].unit) and sweep.limits.lost_gpus.look():
+        if sweep.state.runner.is_gpu_unit(self.planned[place].unit) and sweep.limits.lost_gpus.query_driver():
             return TurnOutcome.STOPPED
         return TurnOutcome.RAN
 
@@ -268,24 +272,26 @@ class RunningRound:
         prediction = state.predict(unit)
         if unit.is_group:
             view.say(f"{self._title(place)}  {prediction_line(prediction)}")
-        view.started(number, total, self._label(place), unit.jobs[0].trial_id)
+        view.show_unit_start(number, total, self._label(place), unit.jobs[0].trial_id)
         began = time.monotonic()
         is_stop_asked = sweep.limits.stop.is_asked
-        records = state.runner.run(unit, prediction, is_stop_asked, self._progress(place), self.number)
+        records = state.runner.run(
+            unit, prediction, is_stop_asked, self._make_progress_callback(place), self.number
+        )
         state.runner.cpu_locks.release()
         took_s = time.monotonic() - began
-        status = ending([record.status for record in records])
-        state.keep(
+        status = decide_group_ending([record.status for record in records])
+        state.add_records(
             records, took_s if status == "ok" else None
         )  # one that broke off says nothing of the others
         if status == "ok":
-            self.forecast.took(place, took_s)
+            self.forecast.note_duration(place, took_s)
         rows = self._emit(records)
         if unit.is_group:
-            view.finished_group(number, total, self._label(place), rows)
+            view.show_group_end(number, total, self._label(place), rows)
         else:
-            view.finished(number, total, self._label(place), rows[0])
-        view.show_table(state.stand)
+            view.show_trial_end(number, total, self._label(place), rows[0])
+        view.show_table(state.make_live_report)
         return status
 
     def _emit(self, records: Sequence[Record]) -> list[Row]:
@@ -297,10 +303,10 @@ class RunningRound:
         folder = self.sweep.state.runner.results.folder
         return [replace(row, log=str(folder / (row.log or ""))) for row in rows]
 
-    def _progress(self, place: int) -> Callable[[Sequence[JobProgress]], None]:
+    def _make_progress_callback(self, place: int) -> Callable[[Sequence[JobProgress]], None]:
         """What shows how far the unit is, a few times a second."""
         began = time.monotonic()
-        estimated_s, after_s = self.forecast.of(place), self.forecast.after(place)
+        estimated_s, after_s = self.forecast.estimate_unit_s(place), self.forecast.estimate_rest_s(place)
 
         def show(progress: Sequence[JobProgress]) -> None:
             self.sweep.view.update(
@@ -327,14 +333,14 @@ class RunningRound:
         rounds = state.plan.experiment.rounds
         if rounds.most == 1:
             return
-        standing = state.stand()
+        standing = state.make_live_report()
         view.show_table(lambda: standing, at_once=True)
-        if state.state().find_answered_round() is not None:
-            time_left = Left(seconds=0)
+        if state.make_plan_state().find_answered_round() is not None:
+            time_left = TimeLeft(seconds=0)
         else:
             outlook = state.outlook(self.number, self.planned, over=True)
-            time_left = outlook.left(0.0, self.sweep.limits.certainty.elapsed_s)
-        view.ended_round(describe_round_end(self.number, rounds, standing.report, time_left))
+            time_left = outlook.estimate_time_left(0.0, self.sweep.limits.certainty.elapsed_s)
+        view.show_round_end(describe_round_end(self.number, rounds, standing.report, time_left))
 
     def _label(self, place: int) -> str:
         return unit_label(self.sweep.state.plan, self.planned[place].unit)
@@ -345,5 +351,5 @@ class RunningRound:
 
 def _find_bad_ending(unit: Unit, chosen: Mapping[str, Record]) -> str:
     """How a unit ended in the first round, if it was `failed` or `timeout`; empty else."""
-    status = unit_ending(unit, chosen)
+    status = find_unit_ending(unit, chosen)
     return status if status in ("failed", "timeout") else ""

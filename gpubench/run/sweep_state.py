@@ -8,17 +8,17 @@ from typing import Any
 
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
-from gpubench.plan.estimate import Estimate, Forecast, estimates
+from gpubench.plan.estimate import Estimate, Forecast, estimate_trials
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, PlanState, out_of_memory, unit_ending
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
+from gpubench.plan.state import PlannedUnit, PlanState, collect_out_of_memory, find_unit_ending
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
 from gpubench.results.allowance import Key, keep_matching
-from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
-from gpubench.results.rows import row_of
-from gpubench.results.store import Tell, refuse
+from gpubench.results.counting import make_start_key, select_by_round, select_counting, select_first_round
+from gpubench.results.rows import make_row
+from gpubench.results.store import Tell, raise_unusable
 from gpubench.run.images import Wanted
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.record import FINAL, Record
@@ -58,13 +58,13 @@ class SweepState:
     """How many records there were when the state was last worked out, and the state."""
     _questions: tuple[int, list[list[set[str]]] | None] | None = None
     """How many records there were when open questions were last looked for, and these."""
-    _tell: Tell = refuse
+    _tell: Tell = raise_unusable
     _given: dict[Key, Mapping[str, Any]] | None = None
     _has_left: bool = False
 
     # ---- records ----
 
-    def load(self, tell: Tell = refuse) -> None:
+    def load(self, tell: Tell = raise_unusable) -> None:
         """Reads what the results folder holds already. `tell`: of each record that is left out, now and later."""
         self.records = self.runner.results.records(tell)
         self._tell = tell
@@ -76,10 +76,10 @@ class SweepState:
         """
         newer = self.runner.results.newer_records(self._tell, beside)
         if newer:
-            self.records = sorted([*self.records, *newer], key=in_order)
+            self.records = sorted([*self.records, *newer], key=make_start_key)
         return newer
 
-    def keep(self, records: Sequence[Record], took_s: float | None) -> None:
+    def add_records(self, records: Sequence[Record], took_s: float | None) -> None:
         """Takes the records of a unit that has just ended. `took_s`: None where it broke off."""
         self.records += records
         self.measured |= {(record.trial_id, record.attempt_name) for record in records}
@@ -87,41 +87,43 @@ class SweepState:
         if took_s is not None:
             self._took[records[0].group_id or records[0].trial_id] = took_s
 
-    def alike(self) -> list[Record]:
+    def list_matching_records(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
-        return keep_matching(self.records, self.gets())[0]
+        return keep_matching(self.records, self.resolve_allotments())[0]
 
-    def gets(self) -> Mapping[Key, Mapping[str, Any]]:
+    def resolve_allotments(self) -> Mapping[Key, Mapping[str, Any]]:
         """What this machine gives each trial of the plan that it has room for. Worked out once."""
         if self._given is None:
             self._given = {
-                (job.trial_id, self.runner.machine_key(job)): resolved.columns()
+                (job.trial_id, self.runner.machine_key(job)): resolved.make_columns()
                 for unit in self.plan.units
-                if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is None
+                if find_skip_reason(unit, KnownOutOfMemory(), self._room(), self.plan.device) is None
                 for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
             }
         return self._given
 
-    def _room(self) -> Room:
+    def _room(self) -> NodeCapacity:
         machine = self.runner.node.machine
-        return Room(len(machine.gpus), machine.cpu_count, machine.shows, self.runner.nodes)
+        return NodeCapacity(len(machine.gpus), machine.cpu_count, machine.sentence_start, self.runner.nodes)
 
-    def chosen(self) -> dict[str, Record]:
+    def find_counting_records(self) -> dict[str, Record]:
         """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
-        return self._of_plan(newest(self.alike()))
+        return self._select_plan_records(select_first_round(self.list_matching_records()))
 
-    def _of_plan(self, chosen: Mapping[Key, Record]) -> dict[str, Record]:
+    def _select_plan_records(self, chosen: Mapping[Key, Record]) -> dict[str, Record]:
         keys = ((job.trial_id, self.runner.machine_key(job)) for job in self.plan.jobs)
         return {key[0]: chosen[key] for key in keys if key in chosen}
 
     # ---- what is left ----
 
-    def state(self) -> PlanState:
+    def make_plan_state(self) -> PlanState:
         """The plan as it stands by what is stored now."""
         if self._state is not None and self._state[0] == len(self.records):
             return self._state[1]
-        kept, unlike = keep_matching(self.records, self.gets())
-        rounds = {number: self._of_plan(chosen) for number, chosen in newest_of_rounds(kept).items()}
+        kept, unlike = keep_matching(self.records, self.resolve_allotments())
+        rounds = {
+            number: self._select_plan_records(chosen) for number, chosen in select_by_round(kept).items()
+        }
         times = self._list_epoch_times(kept)
         state = PlanState(
             plan=self.plan,
@@ -138,24 +140,26 @@ class SweepState:
         self._state = len(self.records), state
         return state
 
-    def pending(self) -> list[Planned]:
+    def pending(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together."""
-        return self.state().list_all_rounds()
+        return self.make_plan_state().list_all_rounds()
 
-    def list_round(self, number: int) -> list[Planned]:
+    def list_round(self, number: int) -> list[PlannedUnit]:
         """What is to become of the units of a round that is about to begin.
 
         In a further one without those that this sweep has skipped: the GPU that a unit lacked is not back yet.
         """
         if number == 1:
-            return self.state().list_first_round()
-        planned = self.state().list_further_round(number)
+            return self.make_plan_state().list_first_round()
+        planned = self.make_plan_state().list_further_round(number)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
-    def find_out_of_memory(self) -> OutOfMemory:
+    def find_out_of_memory(self) -> KnownOutOfMemory:
         """What has run out of GPU memory on this kind of machine, by all that is known."""
         keys = {self.runner.machine_key(job) for job in self.plan.jobs}
-        return out_of_memory(record for (_, key), record in newest(self.records).items() if key in keys)
+        return collect_out_of_memory(
+            record for (_, key), record in select_first_round(self.records).items() if key in keys
+        )
 
     def _find_open_questions(self) -> list[list[set[str]]] | None:
         """For each question that what was measured here leaves open the ids of each row's trials.
@@ -167,7 +171,7 @@ class SweepState:
         if self._questions is not None and self._questions[0] == len(self.records):
             return self._questions[1]
         machines = {self.runner.machine_key(job) for job in self.plan.jobs}
-        records = [record for record in self.alike() if record.machine_key in machines]
+        records = [record for record in self.list_matching_records() if record.machine_key in machines]
         questions = tables.find_open_questions(self.runner.results.folder, self.plan, records)
         self._questions = len(self.records), questions
         return questions
@@ -175,7 +179,7 @@ class SweepState:
     def _list_epoch_times(self, records: Sequence[Record]) -> dict[Configuration, list[float]]:
         """The epoch times of each configuration's processes."""
         times: dict[Configuration, list[float]] = {}
-        for record in counting(records).values():
+        for record in select_counting(records).values():
             if record.status == "ok" and (time_s := record.result.epoch_time_s):
                 configuration = (record.config_id, record.group, record.job, record.machine_key)
                 times.setdefault(configuration, []).append(time_s)
@@ -186,23 +190,25 @@ class SweepState:
         names = (membership.group, membership.name) if membership else (None, None)
         return job.config_id, *names, self.runner.machine_key(job)
 
-    def list_wanted_images(self, planned: Sequence[Planned]) -> list[Wanted]:
+    def list_wanted_images(self, planned: Sequence[PlannedUnit]) -> list[Wanted]:
         """The images that the units to run read, each once."""
         units = [item.unit for item in planned if item.state == "run"]
-        return list(dict.fromkeys(images for unit in units for images in self.runner.wanted(unit)))
+        return list(
+            dict.fromkeys(images for unit in units for images in self.runner.list_wanted_images(unit))
+        )
 
     # ---- how long it takes ----
 
-    def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
+    def estimate_units(self, units: Sequence[Unit]) -> list[Estimate]:
         """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
         # Jobs of groups are no measure: their neighbours slowed them.
-        alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
+        alone = [r for r in select_first_round(self.records).values() if r.status == "ok" and r.group is None]
         jobs = [
             (job.trial, resolved)
             for unit in units
             for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
         ]
-        guesses = iter(estimates(jobs, [row_of(record) for record in alone]))
+        guesses = iter(estimate_trials(jobs, [make_row(record) for record in alone]))
         return [self._estimate(unit, [next(guesses) for _ in unit.jobs]) for unit in units]
 
     def _estimate(self, unit: Unit, guesses: Sequence[Estimate]) -> Estimate:
@@ -211,12 +217,12 @@ class SweepState:
             return Estimate(known_s, True)
         return Estimate(sum(guess.seconds for guess in guesses), all(guess.known for guess in guesses))
 
-    def forecast(self, planned: Sequence[Planned]) -> Forecast:
+    def forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
-        guesses = iter(self.estimates([item.unit for item in planned if item.state == "run"]))
+        guesses = iter(self.estimate_units([item.unit for item in planned if item.state == "run"]))
         return Forecast([next(guesses).seconds if item.state == "run" else 0.0 for item in planned])
 
-    def estimates_of_all(self, planned: Sequence[Planned]) -> list[Estimate]:
+    def estimate_all_rounds(self, planned: Sequence[PlannedUnit]) -> list[Estimate]:
         """How long each unit that is to run should take in all rounds that it has before it.
 
         Where a certainty or a budget ends the rounds, nobody knows how many they will be: then in the next one alone.
@@ -224,23 +230,23 @@ class SweepState:
         rounds = self.plan.experiment.rounds
         to_run = [item for item in planned if item.state == "run"]
         counts = [1 if rounds.is_open_ended else len(item.rounds) or rounds.most for item in to_run]
-        guesses = self.estimates([item.unit for item in to_run])
+        guesses = self.estimate_units([item.unit for item in to_run])
         return [
             Estimate(guess.seconds * count, guess.known) for guess, count in zip(guesses, counts, strict=True)
         ]
 
-    def outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
+    def outlook(self, number: int, planned: Sequence[PlannedUnit], *, over: bool = False) -> Outlook:
         """What is before the sweep after this round. `over`: nothing more of it is to come."""
         rounds = self.plan.experiment.rounds
         if number == rounds.most:
             return Outlook(rounds=rounds, number=number)
-        first = self._of_plan(newest(self.alike()))
+        first = self._select_plan_records(select_first_round(self.list_matching_records()))
         units = [
             item.unit
             for item in planned
-            if (item.state == "run" and not over) or unit_ending(item.unit, first) == "ok"
+            if (item.state == "run" and not over) or find_unit_ending(item.unit, first) == "ok"
         ]
-        each_s = sum(guess.seconds for guess in self.estimates(units))
+        each_s = sum(guess.seconds for guess in self.estimate_units(units))
         return Outlook(rounds=rounds, number=number, each_s=each_s)
 
     def predict(self, unit: Unit) -> GroupPrediction:
@@ -249,7 +255,7 @@ class SweepState:
             return ALONE
         from gpubench.run.predicting import predict_group
 
-        return predict_group(unit, self.runner.resolve(unit), self.chosen())
+        return predict_group(unit, self.runner.resolve(unit), self.find_counting_records())
 
     # ---- its tables ----
 
@@ -257,13 +263,17 @@ class SweepState:
         """The tables of this sweep's own trials as they are now."""
         from gpubench.run import tables
 
-        return tables.report_plan(self.runner.results.folder, self.plan, self.alike(), self.skips)
+        return tables.make_plan_reports(
+            self.runner.results.folder, self.plan, self.list_matching_records(), self.skips
+        )
 
-    def stand(self) -> LiveReport:
+    def make_live_report(self) -> LiveReport:
         """The first of them, for whoever looks on."""
         from gpubench.run import tables
 
-        return tables.stand(self.runner.results.folder, self.plan, self.alike(), self.skips)
+        return tables.make_live_report(
+            self.runner.results.folder, self.plan, self.list_matching_records(), self.skips
+        )
 
     def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
         """The rows of these attempts, in their order, with what follows from others that are `held`."""
@@ -272,13 +282,13 @@ class SweepState:
         rows = tables.complete_rows(records, held)
         return [rows[record.trial_id] for record in records]
 
-    def reused_rows(self, planned: Sequence[Planned]) -> list[Row]:
+    def reused_rows(self, planned: Sequence[PlannedUnit]) -> list[Row]:
         """The rows of what was done already, as the tables have them: round by round, in the plan's order."""
         done = [item for item in planned if item.state == "done" or item.rounds]
         ids = [job.trial_id for item in done for job in item.unit.jobs]
-        kept, rows = self.alike(), []
-        for number, chosen in sorted(newest_of_rounds(kept).items()):
-            by_id = self._of_plan(chosen)
+        kept, rows = self.list_matching_records(), []
+        for number, chosen in sorted(select_by_round(kept).items()):
+            by_id = self._select_plan_records(chosen)
             # A group may have been measured again all the same: its row was written then.
             records = [
                 record
@@ -308,7 +318,7 @@ class SweepState:
         workers = list_workers(self.runner.results.folder)
         return list(dict.fromkeys(worker.who for worker in workers if worker.is_alive))
 
-    def leave(self) -> None:
+    def leave_folder(self) -> None:
         """Gives back what is claimed, and writes the tables of all that the folder holds by then. Once."""
         if self._has_left:
             return
@@ -328,5 +338,5 @@ class SweepState:
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        self.runner.node.abandon()
+        self.runner.node.remove_temporary_folders()
         self.runner.claims.give_back()

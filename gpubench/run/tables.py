@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.analyze.folder import analyze_plan, analyze_records, complete_rows
+from gpubench.analyze.folder import build_folder_from_plan, build_folder_from_records, complete_rows
 from gpubench.analyze.looks import list_open_questions
-from gpubench.analyze.questions import report_table
-from gpubench.basics.collector import collector_paused
+from gpubench.analyze.questions import make_table_report
+from gpubench.basics.collector import pause_garbage_collector
 from gpubench.core.report import Report
 from gpubench.plan.plan import Plan
 from gpubench.render.files import write_tables
@@ -26,25 +26,29 @@ __all__ = ["complete_rows", "find_open_questions", "report_plan", "stand", "writ
 
 def find_open_questions(path: Path, plan: Plan, records: Sequence[Record]) -> list[list[set[str]]] | None:
     """`list_open_questions` of one plan, by these records alone."""
-    with collector_paused():
-        return list_open_questions(analyze_plan(path, plan, records, {}), plan.experiment.repeats)
+    with pause_garbage_collector():
+        return list_open_questions(build_folder_from_plan(path, plan, records, {}), plan.experiment.repeats)
 
 
-def report_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> list[Report]:
+def make_plan_reports(
+    path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]
+) -> list[Report]:
     """The tables of one plan's own trials. The folder may hold more: `gpubench table` shows them all."""
-    with collector_paused():
-        folder = analyze_plan(path, plan, records, skips)
-        return [report_table(folder, table) for table in folder.tables]
+    with pause_garbage_collector():
+        folder = build_folder_from_plan(path, plan, records, skips)
+        return [make_table_report(folder, table) for table in folder.tables]
 
 
-def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> LiveReport:
+def make_live_report(
+    path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]
+) -> LiveReport:
     """The first of these tables for whoever looks on, from before its first trial."""
-    with collector_paused():
-        folder = analyze_plan(path, plan, records, skips)
+    with pause_garbage_collector():
+        folder = build_folder_from_plan(path, plan, records, skips)
         table = folder.tables[0]
         members = folder.members
         rows = dict(zip(folder.runs["trial_id"].loc[members["run"]], members["row"].tolist(), strict=True))
-        return LiveReport(report_table(folder, table), rows)
+        return LiveReport(make_table_report(folder, table), rows)
 
 
 def write_folder(
@@ -56,7 +60,7 @@ def write_folder(
     """
     if not records and not stored_plans(results, records)[0]:
         return  # a sweep that broke off before it had anything
-    with collector_paused():
-        folder = analyze_records(results, records, [], tell, skips)
-        reports = [report_table(folder, table) for table in folder.tables]
+    with pause_garbage_collector():
+        folder = build_folder_from_records(results, records, [], tell, skips)
+        reports = [make_table_report(folder, table) for table in folder.tables]
     write_tables(results, folder, reports)

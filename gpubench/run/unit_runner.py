@@ -13,14 +13,14 @@ from typing import Any, Self
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.cluster import Cluster
-from gpubench.node.environment import machine_key
+from gpubench.node.environment import make_machine_key
 from gpubench.node.locks import Locks
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.resolve import Resolved
-from gpubench.plan.shares import device_of
-from gpubench.plan.sources import Disk
+from gpubench.plan.resolve import ResolvedTrial
+from gpubench.plan.shares import choose_device
+from gpubench.plan.sources import DiskSources
 from gpubench.record.recording import EndedAttempt, SweepFacts, make_records, sample_rows
 from gpubench.record.together import GroupPrediction
 from gpubench.results.store import Results
@@ -28,7 +28,7 @@ from gpubench.run.images import ImageFolders, Wanted
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.attempt_ids import make_attempt_id
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.record import Ended, Record, ending
+from gpubench.schema.record import Ended, Record, decide_group_ending
 from gpubench.schema.samples import SAMPLE_HEADER
 from gpubench.store.work_claims import WorkClaims
 
@@ -43,7 +43,7 @@ class UnitRunner:
     cluster: Cluster | None = None
     """The nodes on which a trial may run together, `node` the first of them; None: there is but that."""
     results: Results
-    sources: Disk
+    sources: DiskSources
     experiment: str
     device: str
     """What `auto` means here: cuda or cpu."""
@@ -63,12 +63,12 @@ class UnitRunner:
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.environment = self.node.facts()
+        self.environment = self.node.collect_facts()
         self.claims = WorkClaims(self.results.folder)
 
     @classmethod
     def build(
-        cls, plan: Plan, node: Node, results: Results, sources: Disk, cluster: Cluster | None = None
+        cls, plan: Plan, node: Node, results: Results, sources: DiskSources, cluster: Cluster | None = None
     ) -> Self:
         """What runs the units of a plan."""
         return cls(
@@ -83,35 +83,38 @@ class UnitRunner:
 
     # ---- what a unit gets here ----
 
-    def facts(self, job: Job) -> DataFacts:
-        return self.sources.data(job.trial.data)
+    def find_data_facts(self, job: Job) -> DataFacts:
+        return self.sources.find_data_facts(job.trial.data)
 
-    def resolve(self, unit: Unit) -> list[Resolved]:
+    def resolve(self, unit: Unit) -> list[ResolvedTrial]:
         """One for each job."""
-        return resolving.resolve_unit(unit, self.node.machine, self.facts, self.device)
+        return resolving.resolve_unit(unit, self.node.machine, self.find_data_facts, self.device)
 
     @property
     def nodes(self) -> int:
         """How many nodes a trial may run on together."""
         return self.cluster.size if self.cluster else 1
 
-    def uses_gpus(self, unit: Unit) -> bool:
-        return any(device_of(job.trial, self.device) == "cuda" for job in unit.jobs)
+    def is_gpu_unit(self, unit: Unit) -> bool:
+        return any(choose_device(job.trial, self.device) == "cuda" for job in unit.jobs)
 
-    def wanted(self, unit: Unit) -> list[Wanted]:
+    def list_wanted_images(self, unit: Unit) -> list[Wanted]:
         """The images that its jobs read."""
         return [
-            self._images(job, resolved) for job, resolved in zip(unit.jobs, self.resolve(unit), strict=True)
+            self._make_wanted_images(job, resolved)
+            for job, resolved in zip(unit.jobs, self.resolve(unit), strict=True)
         ]
 
-    def _images(self, job: Job, resolved: Resolved) -> Wanted:
+    def _make_wanted_images(self, job: Job, resolved: ResolvedTrial) -> Wanted:
         name = job.trial.data
-        return name, job.variant.files, resolved.input_size, self.sources.without(name)
+        return name, job.variant.files, resolved.input_size, self.sources.find_left_out_images(name)
 
     def machine_key(self, job: Job) -> str:
-        device = device_of(job.trial, self.device)
+        device = choose_device(job.trial, self.device)
         # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
-        return machine_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
+        return (
+            make_machine_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
+        )
 
     # ---- running it ----
 
@@ -134,7 +137,7 @@ class UnitRunner:
             failed: tuple[Ended, str] = ("failed", str(error))
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
         else:
-            left_out = [self._left_out(*args) for args in zip(unit.jobs, orders, strict=True)]
+            left_out = [self._find_left_out_images(*args) for args in zip(unit.jobs, orders, strict=True)]
             poll_with_heartbeat = self.poll_with_heartbeat(should_stop)
             if self.cluster and resolved[0].nodes > 1:
                 across = self.cluster.run(
@@ -145,7 +148,7 @@ class UnitRunner:
                     should_stop=poll_with_heartbeat,
                     look=look,
                 )
-                done, resolved = [across], [_on_all_nodes(resolved[0], across)]
+                done, resolved = [across], [_add_gpus_from_nodes(resolved[0], across)]
             else:
                 done = self.node.run(
                     orders, left_out, timeout_s=self.timeout_s, should_stop=poll_with_heartbeat, look=look
@@ -154,7 +157,7 @@ class UnitRunner:
             EndedAttempt(
                 job=job,
                 resolved=placement,
-                facts=self.facts(job),
+                facts=self.find_data_facts(job),
                 machine_key=self.machine_key(job),
                 number=number,
                 attempt_id=attempt_id,
@@ -165,12 +168,12 @@ class UnitRunner:
             )
             for job, placement, end in zip(unit.jobs, resolved, done, strict=True)
         ]
-        records = make_records(tried, self._known(), group_prediction)
+        records = make_records(tried, self._make_sweep_facts(), group_prediction)
         for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
             if record.result.gmacs_per_image is not None:
                 self._gmacs[_model_key(job, placement)] = record.result.gmacs_per_image
         self.results.save(records, [sample_rows(attempt) for attempt in done], SAMPLE_HEADER)
-        if ending([record.status for record in records]) != "interrupted":
+        if decide_group_ending([record.status for record in records]) != "interrupted":
             self.claims.note_stored()
         return records
 
@@ -179,18 +182,18 @@ class UnitRunner:
         self.results.check()
         number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
         attempt_id = make_attempt_id(number, self.results.folder_id)
-        logs = [self.results.log(job.trial_id, attempt_id) for job in unit.jobs]
+        logs = [self.results.make_log_path(job.trial_id, attempt_id) for job in unit.jobs]
         for log in logs:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.touch(exist_ok=False)
         return number, attempt_id, logs
 
-    def hold_cpus(self, unit: Unit, should_stop: Callable[[], bool]) -> bool:
+    def wait_for_cpus(self, unit: Unit, should_stop: Callable[[], bool]) -> bool:
         """Waits until no other sweep of this host measures a trial of the same folder on these CPUs.
 
         Whether it may begin then: False where it is to stop. Sweeps on GPUs are kept apart by these.
         """
-        if self.uses_gpus(unit):
+        if self.is_gpu_unit(unit):
             return True
         should_end = self.poll_with_heartbeat(should_stop)
         cpus = [f"{self.results.folder_id}-cpu-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
@@ -207,27 +210,27 @@ class UnitRunner:
         """Asks `should_stop`, and shows on the way that this sweep is alive."""
 
         def ask() -> bool:
-            self.claims.beat()
+            self.claims.touch_heartbeat()
             return should_stop()
 
         return ask
 
-    def _order(self, job: Job, resolved: Resolved, log: Path) -> TrialOrder:
-        root = self.folders.ready(self._images(job, resolved))
-        return resolving.order(
+    def _order(self, job: Job, resolved: ResolvedTrial, log: Path) -> TrialOrder:
+        root = self.folders.ensure_folder(self._make_wanted_images(job, resolved))
+        return resolving.make_trial_order(
             job,
             resolved,
-            data=resolving.data_spec(job, resolved, self.facts(job), root),
+            data=resolving.make_data_spec(job, resolved, self.find_data_facts(job), root),
             log=log.absolute(),
             known_gmacs=self._gmacs.get(_model_key(job, resolved)),
         )
 
-    def _left_out(self, job: Job, order: TrialOrder) -> frozenset[str]:
+    def _find_left_out_images(self, job: Job, order: TrialOrder) -> frozenset[str]:
         """The images that its ranks leave out, where they lie among those that they read: a copy lacks them anyway."""
-        is_original = order.data.root == self.facts(job).root
-        return self.sources.without(job.trial.data) if is_original else frozenset()
+        is_original = order.data.root == self.find_data_facts(job).root
+        return self.sources.find_left_out_images(job.trial.data) if is_original else frozenset()
 
-    def _known(self) -> SweepFacts:
+    def _make_sweep_facts(self) -> SweepFacts:
         return SweepFacts(
             experiment=self.experiment,
             machine=self.node.machine,
@@ -238,11 +241,11 @@ class UnitRunner:
         )
 
 
-def _on_all_nodes(resolved: Resolved, done: Attempt) -> Resolved:
+def _add_gpus_from_nodes(resolved: ResolvedTrial, done: Attempt) -> ResolvedTrial:
     """With the GPUs of all nodes that the trial ran on."""
     uuids = tuple(uuid for node in done.nodes for uuid in node.gpu_uuids)
     return replace(resolved, gpu_uuids=uuids or resolved.gpu_uuids)
 
 
-def _model_key(job: Job, resolved: Resolved) -> tuple[Any, ...]:
+def _model_key(job: Job, resolved: ResolvedTrial) -> tuple[Any, ...]:
     return job.trial.model, job.trial.width, resolved.input_size, resolved.num_classes

@@ -17,11 +17,11 @@ from typing import Any, Literal, Self
 
 from gpubench.basics import slurm_job
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.shards import list_lots
-from gpubench.plan.skips import Chain, chain_key, skip_reason
-from gpubench.plan.state import Planned
+from gpubench.plan.shards import group_inseparable_units
+from gpubench.plan.skips import Chain, chain_key, find_skip_reason
+from gpubench.plan.state import PlannedUnit
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.record import ALLOTTED, given
+from gpubench.schema.record import ALLOTTED, find_allotted_values
 from gpubench.store.holder import Holder
 from gpubench.store.work_claims import WorkClaims, WorkItem, list_workers
 
@@ -64,18 +64,20 @@ class WorkQueue:
         """The queue of a sweep that begins now."""
         plan, claims = state.plan, state.runner.claims
         lots = {
-            unit.unit_id: units[0].unit_id for units in list_lots(plan, by_memory=False) for unit in units
+            unit.unit_id: units[0].unit_id
+            for units in group_inseparable_units(plan, by_memory=False)
+            for unit in units
         }
         chains: dict[Chain, list[Unit]] = {}
         for unit in plan.units:
-            if not unit.is_group and state.runner.uses_gpus(unit):
-                chains.setdefault(_chain(unit), []).append(unit)
+            if not unit.is_group and state.runner.is_gpu_unit(unit):
+                chains.setdefault(_make_unit_chain(unit), []).append(unit)
         workers = list_workers(state.runner.results.folder)
-        has_company = slurm_job.has_company() or any(worker.is_alive for worker in workers)
-        place = random.Random(repr(Holder.here())).random() if has_company else None
+        has_company = slurm_job.has_concurrent_runs() or any(worker.is_alive for worker in workers)
+        place = random.Random(repr(Holder.make_current())).random() if has_company else None
         return cls(state=state, claims=claims, lots=lots, place=place, chains=chains)
 
-    def in_lots(self, planned: Sequence[Planned]) -> list[Planned]:
+    def list_in_queue_order(self, planned: Sequence[PlannedUnit]) -> list[PlannedUnit]:
         """The order in which it goes through these units: alone that of the plan.
 
         Beside others units that are claimed as one, and batch sizes of one configuration, stand together, where the
@@ -85,19 +87,21 @@ class WorkQueue:
         """
         if self.place is None:
             return list(planned)
-        lots: dict[str, list[Planned]] = {}
+        lots: dict[str, list[PlannedUnit]] = {}
         for item in planned:
             lots.setdefault(self.lots[item.unit.unit_id], []).append(item)
-        series: dict[object, list[list[Planned]]] = {}
+        series: dict[object, list[list[PlannedUnit]]] = {}
         for name, lot in lots.items():
             unit = lot[0].unit
-            series.setdefault(name if len(lot) > 1 or unit.is_group else _chain(unit), []).append(lot)
+            series.setdefault(name if len(lot) > 1 or unit.is_group else _make_unit_chain(unit), []).append(
+                lot
+            )
         in_order = [lot for lots_of_series in series.values() for lot in lots_of_series]
         cuts = list(self._cuts(in_order)) or [0]
         cut = cuts[int(self.place * len(cuts))]
         return [item for lot in in_order[cut:] + in_order[:cut] for item in lot]
 
-    def _cuts(self, lots: Sequence[Sequence[Planned]]) -> Iterator[int]:
+    def _cuts(self, lots: Sequence[Sequence[PlannedUnit]]) -> Iterator[int]:
         """Where the plan can be cut without cutting a chain; at its beginning at least."""
         to_come = Counter(chain for lot in lots for chain in self._chains_of(lot))
         begun: Counter[Chain] = Counter()
@@ -109,9 +113,9 @@ class WorkQueue:
                 if begun[chain] == to_come[chain]:
                     del begun[chain]
 
-    def _chains_of(self, lot: Sequence[Planned]) -> Iterator[Chain]:
+    def _chains_of(self, lot: Sequence[PlannedUnit]) -> Iterator[Chain]:
         for item in lot:
-            if not item.unit.is_group and (chain := _chain(item.unit)) in self.chains:
+            if not item.unit.is_group and (chain := _make_unit_chain(item.unit)) in self.chains:
                 yield chain
 
     def choose(self, unit: Unit, number: int) -> tuple[Turn, str]:
@@ -124,31 +128,31 @@ class WorkQueue:
             return "waits", ""
 
         def is_stored() -> bool:
-            self.read([unit])
+            self.read_new_records([unit])
             return self._is_done(unit, number)
 
-        answer = self.claims.take(self.find_item(unit, number), is_stored)
+        answer = self.claims.take(self.make_work_item(unit, number), is_stored)
         if answer != "mine":
             return ("waits" if answer == "silent" else answer), ""
         # Only now: whoever had it before has stored it before it was given back.
         if is_stored():
             return "done", ""
         if number == 1 and "oom" not in self.state.retry:
-            self.read(self.chains.get(_chain(unit), [unit]))
+            self.read_new_records(self.chains.get(_make_unit_chain(unit), [unit]))
             plan = self.state.plan
-            if reason := skip_reason(unit, self.state.find_out_of_memory(), None, plan.device):
+            if reason := find_skip_reason(unit, self.state.find_out_of_memory(), None, plan.device):
                 return "skip", reason
         self.ran.add((unit.unit_id, number))
         return "run", ""
 
-    def claim_first(self, planned: Sequence[Planned]) -> None:
+    def claim_first(self, planned: Sequence[PlannedUnit]) -> None:
         """Claims what this sweep will begin with, so that others see it at work while it makes ready."""
-        for item in self.in_lots([item for item in planned if item.state == "run"]):
+        for item in self.list_in_queue_order([item for item in planned if item.state == "run"]):
             number = item.rounds[0] if item.rounds else 1
-            if self.claims.take(self.find_item(item.unit, number), lambda: False) == "mine":
+            if self.claims.take(self.make_work_item(item.unit, number), lambda: False) == "mine":
                 return
 
-    def read(self, units: Sequence[Unit] = ()) -> None:
+    def read_new_records(self, units: Sequence[Unit] = ()) -> None:
         """What others have stored in the meantime; of these units always, of all others every few seconds."""
         now = time.monotonic()
         whole = not units or now - self._read_at >= READ_S
@@ -156,25 +160,29 @@ class WorkQueue:
             self._read_at = now
         newer = self.state.reload(None if whole else [unit.unit_id for unit in units])
         self._done |= {
-            (record.trial_id, (record.machine_key, _write_values(given(record))), record.round)
+            (
+                record.trial_id,
+                (record.machine_key, _format_values(find_allotted_values(record))),
+                record.round,
+            )
             for record in newer
             if record.status != "interrupted"
         }
 
-    def find_item(self, unit: Unit, number: int) -> WorkItem:
+    def make_work_item(self, unit: Unit, number: int) -> WorkItem:
         """What is claimed with a unit in a round, on this kind of machine."""
-        kinds = sorted({" ".join(self._kind(job)) for job in unit.jobs})
+        kinds = sorted({" ".join(self._make_kind(job)) for job in unit.jobs})
         return WorkItem(self.lots[unit.unit_id], number, " + ".join(kinds))
 
-    def _kind(self, job: Job) -> Kind:
+    def _make_kind(self, job: Job) -> Kind:
         machine = self.state.runner.machine_key(job)
-        gets = self.state.gets().get((job.trial_id, machine), {})
+        gets = self.state.resolve_allotments().get((job.trial_id, machine), {})
         trial = job.trial.asdict()
-        return machine, _write_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
+        return machine, _format_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
 
     def _is_done(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
-        return any((job.trial_id, self._kind(job), number) in self._done for job in unit.jobs)
+        return any((job.trial_id, self._make_kind(job), number) in self._done for job in unit.jobs)
 
     def _may_not_fit(self, unit: Unit) -> bool:
         """Whether a smaller batch is being tried that may run out of memory, so that this one need not be tried.
@@ -183,15 +191,19 @@ class WorkQueue:
         """
         if unit.is_group:
             return False
-        smaller = [other for other in self.chains.get(_chain(unit), ()) if _batch(other) < _batch(unit)]
+        smaller = [
+            other
+            for other in self.chains.get(_make_unit_chain(unit), ())
+            if _find_batch_size(other) < _find_batch_size(unit)
+        ]
         if not self._is_any_held(self._without_ending(smaller)):
             return False
-        self.read(smaller)  # what is held may have ended since
+        self.read_new_records(smaller)  # what is held may have ended since
         if not self._is_any_held(self._without_ending(smaller)):
             return False
-        chosen = self.state.chosen()
+        chosen = self.state.find_counting_records()
         memory = [
-            (_batch(other), record.result.gpu_mem_mib)
+            (_find_batch_size(other), record.result.gpu_mem_mib)
             for other in smaller
             if (record := chosen.get(other.jobs[0].trial_id)) is not None
             and record.status == "ok"
@@ -201,30 +213,30 @@ class WorkQueue:
             return True
         batch, mib = max(memory)
         least_mib = min((gpu.memory_mib for gpu in self.state.runner.node.machine.gpus), default=0)
-        return mib * _batch(unit) / batch > FITS * least_mib
+        return mib * _find_batch_size(unit) / batch > FITS * least_mib
 
     def _without_ending(self, units: Sequence[Unit]) -> list[Unit]:
         """Those of which no attempt that has ended is stored.
 
         Whoever died after it had stored its record has left a claim that nobody asks after.
         """
-        chosen = self.state.chosen() if units else {}
+        chosen = self.state.find_counting_records() if units else {}
         ended = {trial_id for trial_id, record in chosen.items() if record.status != "interrupted"}
         return [unit for unit in units if unit.jobs[0].trial_id not in ended]
 
     def _is_any_held(self, units: Sequence[Unit]) -> bool:
         """Whether somebody else is at one of these trials, in the first round."""
-        return any(self.claims.is_held(self.find_item(unit, 1)) for unit in units)
+        return any(self.claims.is_held(self.make_work_item(unit, 1)) for unit in units)
 
 
-def _write_values(values: Mapping[str, Any]) -> str:
+def _format_values(values: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
-def _chain(unit: Unit) -> Chain:
+def _make_unit_chain(unit: Unit) -> Chain:
     (job, *_) = unit.jobs
-    return chain_key(job.trial, job.variant.definition())
+    return chain_key(job.trial, job.variant.make_definition())
 
 
-def _batch(unit: Unit) -> int:
+def _find_batch_size(unit: Unit) -> int:
     return unit.jobs[0].trial.batch_size

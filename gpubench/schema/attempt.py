@@ -16,7 +16,7 @@ from gpubench.schema.watched import NOTHING, Watched
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Live:
+class LiveReadings:
     """The latest readings, for the live view. None: not known."""
 
     gpu_mem_mib: float | None = None
@@ -45,11 +45,11 @@ class JobProgress:
     """Warmed up: it waits until the other jobs are, too."""
     filling: bool = False
     """It has measured its epochs, and trains on while the other jobs measure theirs."""
-    live: Live = Live()
+    live: LiveReadings = LiveReadings()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OnNode:
+class TrialNode:
     """One of several nodes that a trial ran on."""
 
     name: str
@@ -91,5 +91,5 @@ class Attempt:
     """The last line that its processes printed; of several nodes that of the first that printed any."""
     watched: Watched = NOTHING
     """All that was seen of it from outside."""
-    nodes: Sequence[OnNode] = ()
+    nodes: Sequence[TrialNode] = ()
     """Where its ranks were, in their order; none where all were on one node."""

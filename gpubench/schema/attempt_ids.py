@@ -30,7 +30,7 @@ def derive_folder_id(records: Collection[Record]) -> str:
         f"{record.environment.get('host')} {record.span.launched if record.span else ''}"
         for record in records
     )
-    return digest(min(ids, default=""))
+    return hash_content(min(ids, default=""))
 
 
 def find_folder_id(records: Collection[Record]) -> str:
@@ -53,12 +53,12 @@ def is_attempt_id(text: str, number: int) -> bool:
     return match is not None and int(match[1]) == number
 
 
-def folder_of(attempt_name: str) -> str:
+def parse_folder_id(attempt_name: str) -> str:
     """The id of the folder where an attempt was measured; empty for one of an earlier version, which has no id."""
     return attempt_name.partition("-")[2][:FOLDER_SIGNS]
 
 
-def digest(content: str | bytes) -> str:
+def hash_content(content: str | bytes) -> str:
     """8 hexadecimal signs that stand for a content."""
     data = content.encode() if isinstance(content, str) else content
     return hashlib.sha256(data).hexdigest()[:FOLDER_SIGNS]

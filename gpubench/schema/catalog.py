@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
 
 Files = Literal["full", "resized", "decoded", "memory", "none"]
 BadImages = Literal["fail", "skip"]
@@ -83,7 +83,7 @@ OWN_FIELDS: tuple[str, ...] = tuple(
 """Every trial field that belongs to one strategy."""
 
 
-def own_fields(strategy: object) -> Mapping[str, Any]:
+def find_strategy_fields(strategy: object) -> Mapping[str, Any]:
     """The trial fields that belong to this strategy, with their defaults; none for a name that is not known."""
     facts = STRATEGIES.get(strategy) if isinstance(strategy, str) else None
     return facts.own_fields if facts else {}
@@ -113,7 +113,7 @@ class Variant:
     answers: str = ""
     """The question that this variant answers, for `gpubench data list`. Not part of its identity."""
 
-    def definition(self) -> dict[str, Any]:
+    def make_definition(self) -> dict[str, Any]:
         """What makes this variant this variant: part of a trial's identity (its data enter by content)."""
         return {
             "files": self.files,
@@ -265,4 +265,4 @@ def check_model(name: str) -> None:
             f"model {name!r}: " + (hint if Path(path).is_file() else f"there is no file {path}; {hint}")
         )
     if name not in models():
-        raise unknown("model", name, models(), hint if "/" in name or ":" in name else "")
+        raise make_unknown_name_error("model", name, models(), hint if "/" in name or ":" in name else "")

@@ -101,7 +101,7 @@ Coded = str | Sequence[str]
 """A code; a code and the values in its sentence; or a sentence in its own words."""
 
 
-def write_reason(code: str, *values: object) -> str:
+def format_reason(code: str, *values: object) -> str:
     """The sentence of a code, with these values."""
     return REASONS[code].format(*values)
 
@@ -110,7 +110,7 @@ def encode_reason(sentence: str, ending: str = "") -> Coded:
     """A reason as a record holds it. `ending`: what the record's status and reason say."""
     if sentence == ending and sentence:
         return ENDED
-    if (code := _codes(REASONS).get(sentence)) is not None:
+    if (code := _map_to_codes(REASONS).get(sentence)) is not None:
         return code
     for code, pattern in _patterns():
         if (match := pattern.fullmatch(sentence)) is not None:
@@ -129,7 +129,7 @@ def decode_reason(coded: Coded) -> str:
 
 def encode_source(sentence: str) -> Coded:
     """A source as a record holds it: its code, those of its parts, or its own words."""
-    codes = [_codes(SOURCES).get(part) for part in sentence.split("; ")]
+    codes = [_map_to_codes(SOURCES).get(part) for part in sentence.split("; ")]
     known = [code for code in codes if code is not None]
     if len(known) < len(codes):
         return sentence
@@ -146,7 +146,7 @@ def encode_record(record: dict[str, Any]) -> dict[str, Any]:
     """A record, or the records of a group, as it is to be stored: with codes."""
     if "jobs" in record:
         return record | {"jobs": [encode_record(job) for job in record["jobs"]]}
-    ending = write_ending(record.get("status", ""), record.get("reason", ""))
+    ending = format_ending(record.get("status", ""), record.get("reason", ""))
     return record | {
         "missing": {
             column: encode_reason(reason, ending) for column, reason in record.get("missing", {}).items()
@@ -210,7 +210,7 @@ def decode_record(stored: dict[str, Any]) -> dict[str, Any]:
     return stored | {name: decode(stored[name]) for name, decode in DECODED.items() if name in stored}
 
 
-def write_ending(status: str, reason: str) -> str:
+def format_ending(status: str, reason: str) -> str:
     """What stands beside the empty columns of a trial that did not end ok."""
     return f"{status}: {reason}"[:LONGEST_ENDING]
 
@@ -229,11 +229,11 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-def _codes(sentences: Mapping[str, str]) -> Mapping[str, str]:
+def _map_to_codes(sentences: Mapping[str, str]) -> Mapping[str, str]:
     """Sentence -> code."""
-    return _turn(tuple(sentences.items()))
+    return _invert_pairs(tuple(sentences.items()))
 
 
 @functools.cache
-def _turn(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+def _invert_pairs(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     return {sentence: code for code, sentence in pairs}

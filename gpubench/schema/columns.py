@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Meta
 
-from gpubench.schema.field import in_order
+from gpubench.schema.field import order_names
 from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES
 
 HUGE = 1e15
@@ -73,16 +73,16 @@ def column(
     return field(default=default, metadata=metadata)
 
 
-def of_class(owner: type) -> tuple[Column, ...]:
+def list_class_columns(owner: type) -> tuple[Column, ...]:
     """The columns that a class has as attributes, in their order."""
     types = get_type_hints(owner, include_extras=True)
     return tuple(
-        Column(name=attribute.name, holds=_known(types[attribute.name]), **attribute.metadata)
+        Column(name=attribute.name, holds=_unwrap_optional(types[attribute.name]), **attribute.metadata)
         for attribute in fields(owner)
     )
 
 
-def _known(hint: Any) -> Any:
+def _unwrap_optional(hint: Any) -> Any:
     """The type of what is there, of an attribute that may be None."""
     parts = [part for part in get_args(hint) if part is not type(None)]
     return parts[0] if type(None) in get_args(hint) else hint
@@ -471,9 +471,9 @@ class SampleColumns:
     )
 
 
-IDENTITY = of_class(IdentityColumns)
+IDENTITY = list_class_columns(IdentityColumns)
 # The trial's own fields, in the order in which a reader asks for them. `trial_fields.py` defines them.
-FIELD_COLUMNS: tuple[str, ...] = in_order(
+FIELD_COLUMNS: tuple[str, ...] = order_names(
     [name for name in FIELDS if name not in {column.name for column in IDENTITY}],
     {name: ABOUT[name].behind for name in FIELDS},
 )
@@ -482,76 +482,84 @@ TRIAL: tuple[Column, ...] = (
         Column(name, ABOUT[name].unit, ABOUT[name].meaning, ABOUT[name].heading, holds=TYPES[name])
         for name in FIELD_COLUMNS
     ),
-    *of_class(ModelColumns),
+    *list_class_columns(ModelColumns),
 )
-MEASURED: tuple[Column, ...] = (*of_class(MeasuredColumns), *of_class(GroupColumns), *of_class(DoubtColumns))
-OF_GROUPS: tuple[str, ...] = tuple(column.name for column in of_class(GroupColumns))
+MEASURED: tuple[Column, ...] = (
+    *list_class_columns(MeasuredColumns),
+    *list_class_columns(GroupColumns),
+    *list_class_columns(DoubtColumns),
+)
+OF_GROUPS: tuple[str, ...] = tuple(column.name for column in list_class_columns(GroupColumns))
 """Those of MEASURED that only jobs of groups have."""
-ENVIRONMENT = of_class(EnvironmentColumns)
-IMAGES = of_class(ImageColumns)
-ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
-ALLOCATION = of_class(AllocationColumns)
-CPU_SPEED = of_class(CpuSpeedColumns)
+ENVIRONMENT = list_class_columns(EnvironmentColumns)
+IMAGES = list_class_columns(ImageColumns)
+ROUNDS = (*list_class_columns(RoundColumns), *list_class_columns(LaterColumns))
+ALLOCATION = list_class_columns(AllocationColumns)
+CPU_SPEED = list_class_columns(CpuSpeedColumns)
 
 
-def _derived(name: str, unit: str, meaning: str, heading: str, digits: int) -> tuple[Column, ...]:
+def _make_derived_columns(
+    name: str, unit: str, meaning: str, heading: str, digits: int
+) -> tuple[Column, ...]:
     """What tables work out from the rows that they show; never stored."""
     return (Column(name, unit, meaning, heading, digits, holds=float),)
 
 
-def _interval(
+def _make_interval_columns(
     name: str, unit: str, figure: str, heading: str, digits: int, over: str = ", over processes"
 ) -> tuple[Column, ...]:
     """The ends of the 95 % interval of a figure. `name`, `heading`: with `{}` where low and high stand."""
     lower = f"lower end of the 95 % interval of {figure}{over}"
-    return _derived(name.format("low"), unit, lower, heading.format("low"), digits) + _derived(
+    return _make_derived_columns(
+        name.format("low"), unit, lower, heading.format("low"), digits
+    ) + _make_derived_columns(
         name.format("high"), unit, "upper end of the same", heading.format("high"), digits
     )
 
 
 _DERIVED: tuple[tuple[Column, ...], ...] = (
-    _derived("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
-    _derived("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
-    _derived("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
-    _derived("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
-    _derived("speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2),
-    _derived(
+    _make_derived_columns("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
+    _make_derived_columns("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
+    _make_derived_columns("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
+    _make_derived_columns("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
+    _make_derived_columns("speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2),
+    _make_derived_columns(
         "strong_efficiency_pct", "%", "speedup / how many times the baseline's devices, same global batch",
         "strong eff. %", 0,
     ),
-    _derived(
+    _make_derived_columns(
         "weak_efficiency_pct", "%", "speedup / how many times the baseline's devices, same batch a device",
         "weak eff. %", 0,
     ),
-    _interval("epoch_time_{}_s", "s", "the epoch time", "{} s", 2),
-    _derived(
+    _make_interval_columns("epoch_time_{}_s", "s", "the epoch time", "{} s", 2),
+    _make_derived_columns(
         "between_pct", "%", "standard deviation between processes, what their own steps explain taken out",
         "between %", 1,
     ),
-    _derived(
+    _make_derived_columns(
         "within_pct", "%", "standard error of a process's own mean step, root mean square over its processes",
         "within %", 1,
     ),
-    _interval("epoch_time_growth_{}_pct", "%", "epoch_time_growth_pct", "growth {}", 1),
-    _derived(
+    _make_interval_columns("epoch_time_growth_{}_pct", "%", "epoch_time_growth_pct", "growth {}", 1),
+    _make_derived_columns(
         "cost_growth_pct", "%",
         "memory × time per image against the row before, over processes: of steady steps; of whole epochs where one of "
         "both rows has none",
         "cost growth", 1,
     ),
-    _interval("cost_growth_{}_pct", "%", "cost_growth_pct", "cost {}", 1),
-    _interval("speedup_{}", "", "speedup", "speedup {}", 2),
-    _interval("strong_efficiency_{}_pct", "%", "strong_efficiency_pct", "strong {}", 0),
-    _interval("weak_efficiency_{}_pct", "%", "weak_efficiency_pct", "weak {}", 0),
-    _interval("slowdown_{}", "", "slowdown", "slowdown {}", 2),
-    _interval("overlap_gain_{}", "", "overlap_gain", "gain {}", 2),
-    _interval("images_per_joule_{}", "images/J", "images_per_joule", "img/J {}", 2),
-    _interval("top1_crossing_{}_s", "s", "`top1_crossing_s`", "{} s to crossing", 1, ", over seeds"),
+    _make_interval_columns("cost_growth_{}_pct", "%", "cost_growth_pct", "cost {}", 1),
+    _make_interval_columns("speedup_{}", "", "speedup", "speedup {}", 2),
+    _make_interval_columns("strong_efficiency_{}_pct", "%", "strong_efficiency_pct", "strong {}", 0),
+    _make_interval_columns("weak_efficiency_{}_pct", "%", "weak_efficiency_pct", "weak {}", 0),
+    _make_interval_columns("slowdown_{}", "", "slowdown", "slowdown {}", 2),
+    _make_interval_columns("overlap_gain_{}", "", "overlap_gain", "gain {}", 2),
+    _make_interval_columns("images_per_joule_{}", "images/J", "images_per_joule", "img/J {}", 2),
+    _make_interval_columns("top1_crossing_{}_s", "s", "`top1_crossing_s`", "{} s to crossing", 1, ", over seeds"),
 )  # fmt: skip
 DERIVED: tuple[Column, ...] = sum(_DERIVED, ())
-EPOCH_COLUMNS = of_class(EpochColumns)
-NODE_COLUMNS = of_class(NodeColumns)
-SAMPLE_COLUMNS = of_class(SampleColumns)
+EPOCH_COLUMNS = list_class_columns(EpochColumns)
+NODE_COLUMNS = list_class_columns(NodeColumns)
+SAMPLE_COLUMNS = list_class_columns(SampleColumns)
 
 _FIRST_LATER, _FIRST_LATEST = FIELDS.index("repeat") + 1, FIELDS.index("confirm_top1") + 1
 LATER: tuple[Column, ...] = tuple(c for c in TRIAL if c.name in FIELDS[_FIRST_LATER:_FIRST_LATEST])

@@ -255,18 +255,18 @@ DOUBTS: tuple[Doubt, ...] = (
 BY_CODE: Mapping[str, Doubt] = {doubt.code: doubt for doubt in DOUBTS}
 
 
-def doubt_of(code: str) -> Doubt:
+def find_doubt(code: str) -> Doubt:
     """The entry of a code. Nothing is known of a code that another version stored, so it counts as serious."""
     return BY_CODE.get(code) or Doubt(code=code, says="")
 
 
-def rank(code: str) -> int:
+def rank_doubt(code: str) -> int:
     """The place of a code among all doubts, from the worst on; unknown ones come last."""
     doubt = BY_CODE.get(code)
     return len(DOUBTS) if doubt is None else DOUBTS.index(doubt)
 
 
-def faster_together(slowdown: float | None) -> str | None:
+def describe_speedup_doubt(slowdown: float | None) -> str | None:
     """The doubt about a job that its neighbours seem to have sped up; None where there is none."""
     if slowdown is None or slowdown >= FASTER:
         return None

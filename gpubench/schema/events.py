@@ -44,7 +44,7 @@ class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="event"
         return str(self.__struct_config__.tag)
 
 
-class OfRank(Message, frozen=True, kw_only=True):
+class RankMessage(Message, frozen=True, kw_only=True):
     """Something that is told of one rank."""
 
     rank: Count
@@ -53,7 +53,7 @@ class OfRank(Message, frozen=True, kw_only=True):
 # ---------------------------------------------------------------- what a rank tells
 
 
-class Hello(OfRank, frozen=True, kw_only=True, tag="hello"):
+class Hello(RankMessage, frozen=True, kw_only=True, tag="hello"):
     """The first word of each rank."""
 
     pid: Positive
@@ -63,7 +63,7 @@ class Hello(OfRank, frozen=True, kw_only=True, tag="hello"):
     """What decodes image files there, and its version."""
 
 
-class Begin(OfRank, frozen=True, kw_only=True, tag="begin"):
+class Begin(RankMessage, frozen=True, kw_only=True, tag="begin"):
     """A window begins: an epoch, or so many steps of a stream."""
 
     epoch: Count
@@ -74,14 +74,14 @@ class Begin(OfRank, frozen=True, kw_only=True, tag="begin"):
     """About how long it will take, where the rank tells nothing meanwhile; 0: it tells."""
 
 
-class StepsDone(OfRank, frozen=True, kw_only=True, tag="progress"):
+class StepsDone(RankMessage, frozen=True, kw_only=True, tag="progress"):
     """So many steps of the window are done."""
 
     epoch: Count
     step: Count
 
 
-class Steps(OfRank, frozen=True, kw_only=True, tag="steps"):
+class Steps(RankMessage, frozen=True, kw_only=True, tag="steps"):
     """Some steps of a window, after it: when each ended, counted from t0, and how long it waited for its batch."""
 
     epoch: Count
@@ -89,7 +89,7 @@ class Steps(OfRank, frozen=True, kw_only=True, tag="steps"):
     wait_us: Annotated[Sequence[Wait], Meta(min_length=1)]
 
 
-class End(OfRank, frozen=True, kw_only=True, tag="end"):
+class End(RankMessage, frozen=True, kw_only=True, tag="end"):
     """A window has ended."""
 
     epoch: Count
@@ -102,26 +102,26 @@ class End(OfRank, frozen=True, kw_only=True, tag="end"):
     """Any: training may diverge."""
 
 
-class Evaluated(OfRank, frozen=True, kw_only=True, tag="quality"):
+class Evaluated(RankMessage, frozen=True, kw_only=True, tag="quality"):
     """What the evaluation after a window gave, on the way to an accuracy."""
 
     epoch: Count
     top1_pct: Percent
 
 
-class AskMemory(OfRank, frozen=True, kw_only=True, tag="ask-memory"):
+class AskMemory(RankMessage, frozen=True, kw_only=True, tag="ask-memory"):
     """The rank waits for what the driver says of the trial's memory."""
 
 
-class Settle(OfRank, frozen=True, kw_only=True, tag="settle"):
+class Settle(RankMessage, frozen=True, kw_only=True, tag="settle"):
     """All ranks hold still, until the parent has read their memory."""
 
 
-class Warm(OfRank, frozen=True, kw_only=True, tag="ready"):
+class Warm(RankMessage, frozen=True, kw_only=True, tag="ready"):
     """The rank of a job of a group has warmed up, and waits for the other jobs."""
 
 
-class Filling(OfRank, frozen=True, kw_only=True, tag="filling"):
+class Filling(RankMessage, frozen=True, kw_only=True, tag="filling"):
     """A job of a group has its window, or its epochs, and goes on while the other jobs get theirs."""
 
     at: Number
@@ -160,7 +160,7 @@ class AllocatorMemory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     devices: dict[GpuIndex, Held]
 
 
-class Result(OfRank, frozen=True, kw_only=True, tag="result"):
+class Result(RankMessage, frozen=True, kw_only=True, tag="result"):
     """The last word of a rank that trained to the end."""
 
     steps_per_epoch: Positive
@@ -179,7 +179,7 @@ class Result(OfRank, frozen=True, kw_only=True, tag="result"):
     gmacs_missing: Words | None = None
 
 
-class Error(OfRank, frozen=True, kw_only=True, tag="error"):
+class Error(RankMessage, frozen=True, kw_only=True, tag="error"):
     """Why a rank ends without a result."""
 
     kind: Literal["failed", "oom"]
@@ -190,7 +190,7 @@ class Error(OfRank, frozen=True, kw_only=True, tag="error"):
 # ---------------------------------------------------------------- what its leader tells
 
 
-class RankExit(OfRank, frozen=True, kw_only=True, tag="rank-exit"):
+class RankExit(RankMessage, frozen=True, kw_only=True, tag="rank-exit"):
     """How a rank's process ended."""
 
     code: Annotated[int, Meta(gt=-1000, lt=1000)]

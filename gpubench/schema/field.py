@@ -23,7 +23,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class FieldDescription:
     """One field: what it means, how people give and read it, and what it changes.
 
     What is left out is right for most fields: one that makes another configuration, takes more or less memory, makes
@@ -94,13 +94,13 @@ class Bounds:
     lt: float | None = None
     le: float | None = None
 
-    def given(self) -> dict[str, float]:
+    def collect_given(self) -> dict[str, float]:
         """Those that there are, by name."""
         bounds = {"gt": self.gt, "ge": self.ge, "lt": self.lt, "le": self.le}
         return {name: limit for name, limit in bounds.items() if limit is not None}
 
 
-def in_order(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:
+def order_names(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:
     """The names in their order, but those with a place in `behind` directly behind the name that stands there."""
     ordered = [name for name in names if not behind.get(name)]
     for name in names:

@@ -8,22 +8,22 @@ from collections.abc import Iterable, Sequence
 _BETWEEN = " + "
 
 
-def told_apart(hosts: Sequence[str]) -> list[str]:
+def name_nodes_apart(hosts: Sequence[str]) -> list[str]:
     """What nodes are called: as their hosts, with their numbers where two are of one host."""
     count = Counter(hosts)
     return [host if count[host] == 1 else f"{host} (node {number})" for number, host in enumerate(hosts)]
 
 
-def joined(hosts: Iterable[str]) -> str:
+def join_hosts(hosts: Iterable[str]) -> str:
     """As a record names them."""
     return _BETWEEN.join(hosts)
 
 
-def count(host: str) -> int:
+def count_nodes(host: str) -> int:
     """Of how many nodes it tells; 1 where no host is on record."""
     return len(host.split(_BETWEEN))
 
 
-def first(host: str) -> str:
+def find_first_node(host: str) -> str:
     """The node of the first rank, on which the same sweep measures trials of one node."""
     return host.split(_BETWEEN)[0].removesuffix(" (node 0)")

@@ -13,28 +13,28 @@ Kind = Literal["text", "whole", "number", "yes or no", "list", "moment"]
 _KINDS: dict[type, Kind] = {bool: "yes or no", int: "whole", float: "number", tuple: "list", list: "list"}
 
 
-def kind(column: Column) -> Kind:
+def find_kind(column: Column) -> Kind:
     """The kind of a column's values. One of which nothing is said holds text."""
-    return _kind(column.holds)
+    return _find_type_kind(column.holds)
 
 
-def _kind(holds: Any) -> Kind:
+def _find_type_kind(holds: Any) -> Kind:
     origin = get_origin(holds)
     if origin is Annotated:
         base, *extras = get_args(holds)
-        return "moment" if MOMENT in extras else _kind(base)
+        return "moment" if MOMENT in extras else _find_type_kind(base)
     if origin in (Union, UnionType):
-        return next(_kind(part) for part in get_args(holds) if part is not type(None))
+        return next(_find_type_kind(part) for part in get_args(holds) if part is not type(None))
     return _KINDS.get(origin or holds, "text")
 
 
-def as_text(value: Any) -> str:
+def format_value_text(value: Any) -> str:
     """A value in words: lists as 0+1. What is no Unicode, the name of an odd file say, as \\udcff."""
     words = "+".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
     return words if words.isascii() else words.encode(errors="backslashreplace").decode()
 
 
-def moment(value: Any) -> datetime | None:
+def parse_moment(value: Any) -> datetime | None:
     """The time that a text tells; None where it tells none that can be read."""
     try:
         parsed = datetime.fromisoformat(value)

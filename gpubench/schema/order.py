@@ -129,11 +129,11 @@ def _transform(item: Any, input_size: int) -> tuple[str, dict[str, Any]]:
     if isinstance(item, Mapping) and len(item) == 1:
         ((name, arguments),) = item.items()
         if isinstance(arguments, Mapping):
-            return str(name), {key: _fill(value, input_size) for key, value in arguments.items()}
+            return str(name), {key: _fill_input_size(value, input_size) for key, value in arguments.items()}
     raise UsageError(f"a transform reads Name or {{Name = {{argument = value}}}}, not {item!r}")
 
 
-def _fill(value: Any, input_size: int) -> Any:
+def _fill_input_size(value: Any, input_size: int) -> Any:
     if value == "$input_size":
         return input_size
-    return [_fill(v, input_size) for v in value] if isinstance(value, (list, tuple)) else value
+    return [_fill_input_size(v, input_size) for v in value] if isinstance(value, (list, tuple)) else value

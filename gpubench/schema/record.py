@@ -28,14 +28,14 @@ FINAL: frozenset[str] = frozenset({"ok", "oom"})
 """Endings that a later sweep never repeats unasked."""
 
 
-class _ByName:
+class _NamedValues:
     """Values by name, as attributes. `vars` has those that are stored, in their order, and of other versions, too."""
 
     def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
         vars(self).update(values)
 
     @classmethod
-    def keeping(cls, values: dict[str, Any]) -> Self:
+    def wrap_values(cls, values: dict[str, Any]) -> Self:
         """These values themselves, which nobody else has."""
         instance = cls.__new__(cls)
         instance.__dict__ = values
@@ -50,11 +50,11 @@ class _ByName:
         return f"{type(self).__name__}({vars(self)})"
 
 
-class ResultColumns(_ByName, ModelColumns, MeasuredColumns, GroupColumns, LaterColumns, CpuSpeedColumns):
+class ResultColumns(_NamedValues, ModelColumns, MeasuredColumns, GroupColumns, LaterColumns, CpuSpeedColumns):
     """What was measured: columns as attributes. None: not measured, the record's `missing` says why."""
 
 
-class AskedFields(_ByName):
+class AskedFields(_NamedValues):
     """A trial's fields as asked for. Those that code names stand here; None for one that was left to the machine."""
 
     model: str | None = None
@@ -149,18 +149,18 @@ class Record:
         """By which its files are named: its id, or its number where it has none."""
         return self.attempt_id or str(self.attempt)
 
-    def place(self, folder_id: str) -> None:
+    def note_folder_id(self, folder_id: str) -> None:
         """Notes in which results folder it lies, for one that does not say where it was measured."""
         object.__setattr__(self, "folder_id", folder_id)
 
-    def share(self, known: dict[tuple[str, str], Any]) -> None:
+    def share_parts(self, known: dict[tuple[str, str], Any]) -> None:
         """Keeps each part that equals one of `known` once. Most of a record is what others of its folder say, too: the
         machine, the variant, why columns are empty."""
         for name in SHARED:
             part = vars(self)[name]
             vars(self)[name] = known.setdefault((name, repr(part)), part)
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Its values by name, as its file has them."""
         values = {name: value for name, value in vars(self).items() if name not in UNSTORED}
         return values | {
@@ -171,7 +171,7 @@ class Record:
         }
 
     @classmethod
-    def of_checked(cls, values: Mapping[str, Any]) -> Self:
+    def make_checked(cls, values: Mapping[str, Any]) -> Self:
         """The record of values that were checked already, which it keeps as they are. In a tenth of the time that its
         own `__init__` takes."""
         record = cls.__new__(cls)
@@ -213,12 +213,12 @@ class GroupRecord:
     attempt_id: str = ""
     jobs: list[Record]
 
-    def stored(self) -> dict[str, Any]:
+    def to_stored(self) -> dict[str, Any]:
         """Its values by name, as its file has them."""
-        return vars(self) | {"jobs": [job.stored() for job in self.jobs]}
+        return vars(self) | {"jobs": [job.to_stored() for job in self.jobs]}
 
 
-def name_attempt(record: Record) -> dict[str, Any]:
+def make_attempt_reference(record: Record) -> dict[str, Any]:
     """How another record names this attempt."""
     of_folder = {"attempt_id": record.attempt_id} if record.attempt_id else {}
     return {"trial_id": record.trial_id, "attempt": record.attempt, **of_folder}
@@ -227,7 +227,7 @@ def name_attempt(record: Record) -> dict[str, Any]:
 _WORST_FIRST: tuple[Status, ...] = ("interrupted", "timeout", "failed", "oom", "ok")
 
 
-def ending(statuses: Collection[str]) -> Status:
+def decide_group_ending(statuses: Collection[str]) -> Status:
     """How a unit ended whose jobs ended like this: a group as badly as the worst of them.
 
     Those that a neighbour took with it are `skipped`, and tell nothing themselves.
@@ -240,7 +240,7 @@ ALLOTTED = select_fields(lambda about: about.allotted)
 """Fields that a trial may leave to the machine, and that get other values with another allowance of CPUs."""
 
 
-def given(record: Record) -> dict[str, Any]:
+def find_allotted_values(record: Record) -> dict[str, Any]:
     """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
     trial_fields = vars(record.trial)
     return {field: record.resolved.get(field) for field in ALLOTTED if trial_fields.get(field) is None}

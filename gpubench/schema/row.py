@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-class OfTrial(Generic[Value]):
+class TrialFieldAttribute(Generic[Value]):
     """A field of the trial as an attribute of the row, None where it is not known: `row.batch_size`."""
 
     def __set_name__(self, _: type, name: str) -> None:
@@ -102,16 +102,16 @@ class Row(
     gpu_reserved_mib: float | None = None
     """What the driver keeps of that for itself; None where the record does not tell."""
 
-    model = OfTrial[str]()
-    input_size = OfTrial[int]()
-    batch_size = OfTrial[int]()
-    gpus = OfTrial[int]()
-    gpu_ids = OfTrial[Sequence[int]]()
-    workers = OfTrial[int]()
-    gpu_mem_cap_mib = OfTrial[int]()
-    epochs = OfTrial[int]()
-    steps = OfTrial[int]()
-    until_top1 = OfTrial[float]()
+    model = TrialFieldAttribute[str]()
+    input_size = TrialFieldAttribute[int]()
+    batch_size = TrialFieldAttribute[int]()
+    gpus = TrialFieldAttribute[int]()
+    gpu_ids = TrialFieldAttribute[Sequence[int]]()
+    workers = TrialFieldAttribute[int]()
+    gpu_mem_cap_mib = TrialFieldAttribute[int]()
+    epochs = TrialFieldAttribute[int]()
+    steps = TrialFieldAttribute[int]()
+    until_top1 = TrialFieldAttribute[float]()
 
     @property
     def has_all_figures(self) -> bool:
@@ -132,20 +132,20 @@ class Row(
         return f"Row({known})"
 
     @staticmethod
-    def of_columns(values: Mapping[str, Any], **more: Any) -> Row:
+    def make_from_columns(values: Mapping[str, Any], **more: Any) -> Row:
         """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
         columns = {name: value for name, value in values.items() if value is not None and name in OWN}
         of_trial = {name: values.get(name) for name in FIELDS}
-        return _made({**_NO_DETAILS, **columns, "fields": of_trial, **more})
+        return _wrap_values({**_NO_DETAILS, **columns, "fields": of_trial, **more})
 
-    def value(self, name: str) -> Any:
+    def get_value(self, name: str) -> Any:
         """What stands in a column whose name is known only now. Raises AttributeError where there is none."""
         return self.fields.get(name) if name in FIELDS else getattr(self, name)
 
 
-def columns_of(rows: Sequence[Row], names: Iterable[str]) -> dict[str, list[Any]]:
+def collect_columns(rows: Sequence[Row], names: Iterable[str]) -> dict[str, list[Any]]:
     """What stands in each of these columns, under its name."""
-    return {name: [row.value(name) for row in rows] for name in names}
+    return {name: [row.get_value(name) for row in rows] for name in names}
 
 
 ATTRIBUTES = frozenset(column.name for column in fields(Row))
@@ -159,7 +159,7 @@ _NO_DETAILS: dict[str, Any] = {
 }
 
 
-def _made(values: dict[str, Any]) -> Row:
+def _wrap_values(values: dict[str, Any]) -> Row:
     """A row that keeps these values. A dataclass's own `__init__` takes several times as long, and tables are made by
     copying rows.
 
@@ -176,4 +176,4 @@ if not TYPE_CHECKING:
         """The row with other values."""
         if not changes.keys() <= ATTRIBUTES:
             raise TypeError(f"a row has no {min(changes.keys() - ATTRIBUTES)}")
-        return _made({**vars(row), **changes})
+        return _wrap_values({**vars(row), **changes})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.events import Count, Finite
 from gpubench.schema.missing import Unmeasured
 
@@ -27,7 +27,7 @@ STEP_TIME = "step_time_ms"
 """The metric of a measured step of rank 0. All of them stand in order behind whatever else was read."""
 
 
-def damaged(path: Path, lost: int, total: int) -> str:
+def describe_damage(path: Path, lost: int, total: int) -> str:
     """What is told of a file of samples in which so many of its readings can't be read."""
     if not total:
         return f"{path} is damaged: it holds no readings"
@@ -51,11 +51,11 @@ class Series:
         """Values read from t0 to t1, both included."""
         return self.values[bisect_left(self.times, t0) : bisect_right(self.times, t1)]
 
-    def around(self, t0: float, t1: float) -> list[float]:
+    def list_around(self, t0: float, t1: float) -> list[float]:
         """Values from the last one read by t0 to the first one read from t1 on: those that `at` draws its lines by."""
         return self.values[max(0, bisect_right(self.times, t0) - 1) : bisect_left(self.times, t1) + 1]
 
-    def at(self, t: float, max_gap_s: float) -> float:
+    def interpolate_at(self, t: float, max_gap_s: float) -> float:
         """A running total at time t, on the line between the readings before and after it.
 
         Raises Unmeasured where t lies outside the readings, or these are more than `max_gap_s` apart.
@@ -67,10 +67,10 @@ class Series:
             return self.values[after]
         (a, b), (x, y) = self.times[after - 1 : after + 1], self.values[after - 1 : after + 1]
         if b - a > max_gap_s:
-            raise Unmeasured(self.reason or write_reason("gap-at-edge", f"{b - a:.1f}"))
+            raise Unmeasured(self.reason or format_reason("gap-at-edge", f"{b - a:.1f}"))
         return x + (y - x) * (t - a) / (b - a)
 
-    def away(self, t: float) -> float:
+    def find_distance_s(self, t: float) -> float:
         """Seconds from t to the nearest reading; infinity where there is none."""
         index = bisect_left(self.times, t)
         return min((abs(t - near) for near in self.times[max(0, index - 1) : index + 1]), default=math.inf)
@@ -95,7 +95,7 @@ class Series:
             if t >= t1:
                 return total
         if held is None or t1 - last > max_gap_s:
-            raise Unmeasured(self.reason or write_reason("gap", f"{max_gap_s:g}"))
+            raise Unmeasured(self.reason or format_reason("gap", f"{max_gap_s:g}"))
         return total + held * (t1 - reached)
 
 
@@ -110,7 +110,7 @@ class Samples:
         """The series of this metric; an empty one where nothing was read."""
         return self.by_metric.get(metric, {}).get(device) or Series()
 
-    def each(self) -> Iterator[tuple[str, str, Series]]:
+    def list_series(self) -> Iterator[tuple[str, str, Series]]:
         """All series, with their metric and device."""
         for metric, by_device in self.by_metric.items():
             for device, series in by_device.items():
@@ -122,21 +122,21 @@ class Samples:
 
     def add(self, t: float, metric: str, value: float, device: str = HOST) -> None:
         """Stores a reading taken at t seconds on the monotonic clock."""
-        series = self._own(metric, device)
+        series = self._ensure_series(metric, device)
         series.times.append(t)
         series.values.append(value)
 
-    def gap(self, metric: str, reason: str, device: str = HOST) -> None:
+    def note_gap(self, metric: str, reason: str, device: str = HOST) -> None:
         """Notes a reading that failed."""
-        series = self._own(metric, device)
+        series = self._ensure_series(metric, device)
         series.gaps += 1
         series.reason = reason
 
-    def note(self, metric: str, reason: str, device: str = HOST) -> None:
+    def note_reason(self, metric: str, reason: str, device: str = HOST) -> None:
         """Notes why there is no reading, where none was to be expected yet: not a gap."""
-        self._own(metric, device).reason = reason
+        self._ensure_series(metric, device).reason = reason
 
-    def _own(self, metric: str, device: str) -> Series:
+    def _ensure_series(self, metric: str, device: str) -> Series:
         return self.by_metric.setdefault(metric, {}).setdefault(device, Series())
 
     def growth_between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
@@ -144,12 +144,12 @@ class Samples:
         apart than `max_gap_s`.
         """
         series = self.series(metric)
-        return series.at(t1, max_gap_s) - series.at(t0, max_gap_s)
+        return series.interpolate_at(t1, max_gap_s) - series.interpolate_at(t0, max_gap_s)
 
     def rows(self, start: float) -> list[tuple[float, str, str, float]]:
         """Tidy rows under SAMPLE_HEADER, by time since `start`, on the clock of the readings."""
         return sorted(
             (round(t - start, 6), device, metric, value)
-            for metric, device, series in self.each()
+            for metric, device, series in self.list_series()
             for t, value in zip(series.times, series.values, strict=True)
         )

@@ -15,7 +15,7 @@ import msgspec
 
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, MOST_EPOCHS, TYPES, TrialFields, select_fields
-from gpubench.schema.validation import convert, with_bounds
+from gpubench.schema.validation import convert_value, with_bounds
 from gpubench.schema.workload import Workload
 
 SCHEMA = 1
@@ -54,7 +54,7 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
         return {name: list(v) if isinstance(v, tuple) else v for name, v in self.asdict().items()}
 
 
-def make(fields: Mapping[str, Any]) -> Trial:
+def make_trial(fields: Mapping[str, Any]) -> Trial:
     """The trial of these fields. Fills what follows from others: GPU count, strategy, learning rate, most epochs.
 
     Raises InvalidValueError for a value that its field does not take.
@@ -67,7 +67,7 @@ def make(fields: Mapping[str, Any]) -> Trial:
     if values.get("strategy") is None:
         devices = values.get("gpus") or values.get("ranks") or values.get("nodes") or 1
         values["strategy"] = "ddp" if devices > 1 else "single"
-    for name, default in catalog.own_fields(values["strategy"]).items():
+    for name, default in catalog.find_strategy_fields(values["strategy"]).items():
         if values.get(name) is None:
             values[name] = default
     if values.get("lr") is None:
@@ -80,7 +80,7 @@ def make(fields: Mapping[str, Any]) -> Trial:
         values["epochs"] = MOST_EPOCHS
     if (epochs := values.get("epochs")) is not None and values.get("warmup_epochs") is None:
         values["warmup_epochs"] = 0 if epochs == 1 else 1
-    return convert(values, Trial)
+    return convert_value(values, Trial)
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -88,7 +88,7 @@ _CONFIG_FIELDS = tuple(sorted(select_fields(lambda about: not about.repeats)))
 _ADDED = select_fields(lambda about: about.added)
 
 
-def _hash(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -112,12 +112,12 @@ def config_id(
     fields["schema"] = SCHEMA
     if model_fingerprint:
         fields["model"] = model_fingerprint
-    return "c" + _hash(_CANONICAL.encode(fields))
+    return "c" + _hash_text(_CANONICAL.encode(fields))
 
 
 def trial_id(config: str, seed: int, repeat: int) -> str:
     """Id of one trial of configuration `config`: `t` and 12 hex digits."""
-    return "t" + _hash(f"{config}/{seed}/{repeat}")
+    return "t" + _hash_text(f"{config}/{seed}/{repeat}")
 
 
 def group_ids(jobs: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
@@ -125,11 +125,11 @@ def group_ids(jobs: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
 
     The second is `g` and 12 hex digits. Names play no part; places do.
     """
-    return "c" + _hash("+".join(config for config, _, _ in jobs)), "g" + _hash(
+    return "c" + _hash_text("+".join(config for config, _, _ in jobs)), "g" + _hash_text(
         "+".join(trial_id(*job) for job in jobs)
     )
 
 
 def job_ids(group_config: str, group_id: str, number: int) -> tuple[str, str]:
     """config_id and trial_id (`j` and 12 hex digits) of the job at place `number` of a group."""
-    return "c" + _hash(f"{group_config}/{number}"), "j" + _hash(f"{group_id}/{number}")
+    return "c" + _hash_text(f"{group_config}/{number}"), "j" + _hash_text(f"{group_id}/{number}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from gpubench.schema import catalog
-from gpubench.schema.field import About, Bounds, Option
+from gpubench.schema.field import Bounds, FieldDescription, Option
 from gpubench.schema.window import WINDOW_S
 
 LARGEST_NUMBER = 1_000_000_000
@@ -31,7 +31,7 @@ class TrialFields:
 
     model: Annotated[
         str,
-        About(
+        FieldDescription(
             meaning="network",
             note="torchvision's classification models by name, `lenet`, `mlp`, or `path/to/file.py:function`",
             option=Option("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
@@ -42,7 +42,7 @@ class TrialFields:
     width: Annotated[
         float,
         Bounds(gt=0, le=16),
-        About(
+        FieldDescription(
             meaning="multiplier of the layers' widths",
             note="for models that have one",
             heading="width",
@@ -52,7 +52,7 @@ class TrialFields:
     ] = 1.0
     input_size: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="side of the square input",
             auto="the data's own size, 224 for image folders",
             unit="px",
@@ -62,7 +62,7 @@ class TrialFields:
     ] = None
     num_classes: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="classes of the last layer",
             auto="as many as the data have",
             heading="classes",
@@ -73,7 +73,7 @@ class TrialFields:
     ] = None
     variant: Annotated[
         str,
-        About(
+        FieldDescription(
             meaning="how the images are fed",
             note="`gpubench data list` describes them",
             option=Option(
@@ -87,7 +87,7 @@ class TrialFields:
     ] = "crop-resize"
     data: Annotated[
         str,
-        About(
+        FieldDescription(
             meaning="image folder or data set",
             note="a folder, `procedural`, `procedural:IMAGES`, `procedural:IMAGESxSIDE`, `cifar10`, `mnist`, …; "
             "a trial's id takes the content of the images instead",
@@ -102,7 +102,7 @@ class TrialFields:
     ] = catalog.PROCEDURAL
     train_images: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="training images used",
             note="the first so many, spread evenly over the classes",
             auto="all",
@@ -114,7 +114,7 @@ class TrialFields:
     ] = None
     batch_size: Annotated[
         PositiveInt,
-        About(
+        FieldDescription(
             meaning="global: images an optimizer step sees over all devices",
             option=Option("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
             rivals=("batch_per_gpu",),
@@ -127,7 +127,7 @@ class TrialFields:
     ] = 64
     gpus: Annotated[
         Count | None,
-        About(
+        FieldDescription(
             meaning="GPUs of the trial; 0 on a CPU",
             auto="1 on a GPU machine",
             option=Option("--gpus", "number of GPUs: 1,2,4"),
@@ -141,7 +141,7 @@ class TrialFields:
     ] = None
     gpu_ids: Annotated[
         tuple[Count, ...] | None,
-        About(
+        FieldDescription(
             meaning="which GPUs, as 0+1",
             note="as torch numbers them under the present CUDA_VISIBLE_DEVICES; a list `[0, 1]` in a file",
             auto="the first ones",
@@ -157,7 +157,7 @@ class TrialFields:
     ] = None
     ranks: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="processes of a CPU trial",
             auto="1 on a CPU",
             option=Option("--ranks", "processes of a CPU trial"),
@@ -169,7 +169,7 @@ class TrialFields:
     ] = None
     strategy: Annotated[
         str,
-        About(
+        FieldDescription(
             meaning="how the devices share the work",
             note=f"{', '.join(f'`{name}`' for name in catalog.STRATEGIES)}: [how](measuring.md#strategies)",
             default="`single` on one device, else `ddp`",
@@ -185,7 +185,7 @@ class TrialFields:
     ] = "single"
     device: Annotated[
         Literal["cuda", "cpu"] | None,
-        About(
+        FieldDescription(
             meaning="cuda or cpu",
             auto="cuda where there is a GPU",
             option=Option("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
@@ -195,7 +195,7 @@ class TrialFields:
     ] = None
     precision: Annotated[
         Literal["fp32", "tf32", "bf16", "fp16"],
-        About(
+        FieldDescription(
             meaning="fp32 (strict), tf32, bf16 or fp16",
             option=Option("--precision", "fp32, tf32, bf16, fp16"),
             heading="precision",
@@ -205,11 +205,13 @@ class TrialFields:
     ] = "fp32"
     memory_format: Annotated[
         Literal["channels_last", "contiguous"],
-        About(meaning="channels_last or contiguous", heading="memory format", phrase="{}", alternatives=True),
+        FieldDescription(
+            meaning="channels_last or contiguous", heading="memory format", phrase="{}", alternatives=True
+        ),
     ] = "channels_last"
     execution: Annotated[
         Literal["eager", "compile", "graph"],
-        About(
+        FieldDescription(
             meaning="eager, compile or graph",
             note="`graph`: one CUDA graph a step, with `single` only",
             heading="execution",
@@ -219,13 +221,13 @@ class TrialFields:
     ] = "eager"
     cudnn_benchmark: Annotated[
         bool,
-        About(
+        FieldDescription(
             meaning="whether cuDNN times its algorithms first", heading="cuDNN benchmark", alternatives=True
         ),
     ] = False
     optimizer: Annotated[
         str,
-        About(
+        FieldDescription(
             meaning="optimizer",
             note=", ".join(f"`{name}`" for name in catalog.OPTIMIZERS),
             option=Option("--optimizer", ", ".join(catalog.OPTIMIZERS)),
@@ -237,7 +239,7 @@ class TrialFields:
     lr: Annotated[
         float,
         Bounds(gt=0, le=10**15),
-        About(
+        FieldDescription(
             meaning="learning rate",
             default="by optimizer",
             heading="lr",
@@ -249,11 +251,13 @@ class TrialFields:
     ] = 0.05
     accumulate: Annotated[
         PositiveInt,
-        About(meaning="micro-batches a step", note="whose gradients are summed up", heading="micro-batches"),
+        FieldDescription(
+            meaning="micro-batches a step", note="whose gradients are summed up", heading="micro-batches"
+        ),
     ] = 1
     workers: Annotated[
         Count | None,
-        About(
+        FieldDescription(
             meaning="loader processes of the whole trial",
             auto="as many as CPUs, a quarter of that on a CPU",
             option=Option("--workers", "loader processes of the whole trial", behind="--precision"),
@@ -269,7 +273,7 @@ class TrialFields:
     ] = None
     prefetch: Annotated[
         PositiveInt,
-        About(
+        FieldDescription(
             meaning="batches each worker holds ready",
             heading="prefetch",
             behind="workers",
@@ -279,7 +283,7 @@ class TrialFields:
     ] = 2
     cpus: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="CPUs that the trial may use",
             note="it is bound to so many",
             auto="all that may be used",
@@ -295,7 +299,7 @@ class TrialFields:
     ] = None
     cpu_sharing: Annotated[
         Literal["shared", "pinned"],
-        About(
+        FieldDescription(
             meaning="among jobs together: the same CPUs for all, or pinned to own ones",
             note="`shared` or `pinned`",
             option=Option(
@@ -313,7 +317,7 @@ class TrialFields:
     ] = "shared"
     copies: Annotated[
         PositiveInt,
-        About(
+        FieldDescription(
             meaning="identical jobs at once",
             option=Option("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
             heading="copies",
@@ -327,7 +331,7 @@ class TrialFields:
     ] = 1
     gpu_mem_cap_mib: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="memory cap that stands for a smaller card",
             note="the driver's figure stays below it; `12GiB` and the like are read, too",
             option=Option("--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"),
@@ -339,7 +343,7 @@ class TrialFields:
     ] = None
     epochs: Annotated[
         Annotated[int, Bounds(ge=1, le=LONGEST_TRAINING)] | None,
-        About(
+        FieldDescription(
             meaning="whole epochs trained in all, in place of a window; the most where `until_top1` is given",
             default=f"none: a window is measured; {MOST_EPOCHS} with `until_top1`",
             option=Option("--epochs", "whole epochs in place of a window, and top-1 after the last"),
@@ -352,7 +356,7 @@ class TrialFields:
     ] = None
     warmup_epochs: Annotated[
         Count | None,
-        About(
+        FieldDescription(
             meaning="epochs of them left out of statistics",
             default="1 with `epochs`; 0 where that is 1",
             in_run=True,
@@ -365,7 +369,7 @@ class TrialFields:
     ] = None
     steps: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="the window in steps, in place of seconds",
             option=Option("--steps", "the window in steps, in place of seconds"),
             in_run=True,
@@ -378,7 +382,7 @@ class TrialFields:
     ] = None
     until_top1: Annotated[
         Annotated[float, Bounds(gt=0, lt=100)] | None,
-        About(
+        FieldDescription(
             meaning="top-1 at which training stops, epochs permitting",
             option=Option(
                 "--until-top1",
@@ -395,7 +399,7 @@ class TrialFields:
     ] = None
     breakdown: Annotated[
         bool,
-        About(
+        FieldDescription(
             meaning="whether the parts of steps were timed, which costs a little",
             option=Option(
                 "--breakdown",
@@ -412,7 +416,7 @@ class TrialFields:
     seed: Annotated[
         int,
         Bounds(ge=0, lt=1 << 32),
-        About(
+        FieldDescription(
             meaning="seed of weights, order and augmentation",
             option=Option("--seed", "seed of weights, order and augmentation"),
             in_run=True,
@@ -424,7 +428,7 @@ class TrialFields:
     ] = 0
     repeat: Annotated[
         Count,
-        About(
+        FieldDescription(
             meaning="0, 1, …: the same configuration again with seed + repeat",
             note="`--repeats N` sets it",
             repeats=True,
@@ -434,7 +438,7 @@ class TrialFields:
     ] = 0
     sync_every: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="under `local`: steps from one mean of the models to the next",
             default=f"{catalog.STRATEGIES['local'].own_fields['sync_every']} under `local`",
             heading="sync every",
@@ -449,7 +453,7 @@ class TrialFields:
     ] = None
     confirm_top1: Annotated[
         bool,
-        About(
+        FieldDescription(
             meaning="whether training goes on until a second evaluation in a row is at `until_top1`",
             in_run=True,
             heading="confirm top-1",
@@ -460,7 +464,7 @@ class TrialFields:
     ] = False
     nodes: Annotated[
         PositiveInt,
-        About(
+        FieldDescription(
             meaning="nodes that share the trial's devices equally",
             note="`gpus`, `ranks`, `cpus` and `workers` count over all of them: "
             "[one trial over several nodes](#one-trial-over-several-nodes)",
@@ -476,7 +480,7 @@ class TrialFields:
 
     window: Annotated[
         Annotated[float, Bounds(gt=0, le=LARGEST_NUMBER)] | None,
-        About(
+        FieldDescription(
             meaning="seconds that each process measures the rate of its steps",
             note="`3s` and the like are read, too",
             default=" and ".join(f"{seconds:g} s on {device}" for device, seconds in WINDOW_S.items()),
@@ -493,7 +497,7 @@ class TrialFields:
     ] = None
     launch_cpu: Annotated[
         Literal["free", "one"],
-        About(
+        FieldDescription(
             meaning="the CPUs of a rank's own threads",
             note="`free`: any of the trial's; `one`: one of its own, and its loaders are on the others",
             heading="launch CPU",
@@ -510,7 +514,7 @@ class PlanFields(TrialFields):
 
     batch_per_gpu: Annotated[
         PositiveInt | None,
-        About(
+        FieldDescription(
             meaning="sets `batch_size` to this times the devices",
             option=Option("--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"),
             rivals=("batch_size",),
@@ -518,19 +522,21 @@ class PlanFields(TrialFields):
     ] = None
 
 
-def _about(annotation: Any) -> About:
-    about: About = next(part for part in typing.get_args(annotation) if isinstance(part, About))
+def _about(annotation: Any) -> FieldDescription:
+    about: FieldDescription = next(
+        part for part in typing.get_args(annotation) if isinstance(part, FieldDescription)
+    )
     return about
 
 
 TYPES: Mapping[str, Any] = typing.get_type_hints(PlanFields, include_extras=True)
 """Field -> its type, with its bounds. Here and below of all fields that an experiment may give."""
-ABOUT: Mapping[str, About] = {name: _about(annotation) for name, annotation in TYPES.items()}
+ABOUT: Mapping[str, FieldDescription] = {name: _about(annotation) for name, annotation in TYPES.items()}
 DEFAULTS: Mapping[str, Any] = {name: getattr(PlanFields, name) for name in TYPES}
 FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)
 """Those of a trial, in the order in which records hold them."""
 
 
-def select_fields(has: Callable[[About], object]) -> tuple[str, ...]:
+def select_fields(has: Callable[[FieldDescription], object]) -> tuple[str, ...]:
     """The trial fields of which something is true."""
     return tuple(name for name in FIELDS if has(ABOUT[name]))

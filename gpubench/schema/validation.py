@@ -17,8 +17,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, inspect
 
-from gpubench.basics.errors import UsageError, unknown
-from gpubench.basics.quoted import shown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
+from gpubench.basics.quoted import quote_value
 from gpubench.schema.field import Bounds
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class InvalidValueError(UsageError, ValueError):
         self.path, self.problem = tuple(path), problem
 
 
-def convert(value: Any, kind: type[T]) -> T:
+def convert_value(value: Any, kind: type[T]) -> T:
     """What a plain value says, as one of this type. Raises InvalidValueError."""
     try:
         return msgspec.convert(value, kind, dec_hook=_path)
@@ -57,12 +57,12 @@ def convert(value: Any, kind: type[T]) -> T:
         raise _explain(error, value, kind) from None
 
 
-def reader(kind: Any) -> Callable[[Any], Any]:
+def make_converter(kind: Any) -> Callable[[Any], Any]:
     """Makes what is of this type, a choice of several perhaps, of plain values. Raises InvalidValueError."""
-    return functools.partial(convert, kind=kind)
+    return functools.partial(convert_value, kind=kind)
 
 
-def plain(value: Any) -> Any:
+def convert_to_plain(value: Any) -> Any:
     """What `convert` makes the same value of again, for JSON to say. A time series may be an array."""
     return msgspec.to_builtins(value, enc_hook=_plain_of_other)
 
@@ -79,7 +79,7 @@ def _path(kind: Any, value: Any) -> Any:
     """A path, of its text: msgspec knows no paths."""
     if kind is Path and isinstance(value, str):
         return Path(value)
-    raise ValueError(f"{shown(value)} is no {kind.__name__}")
+    raise ValueError(f"{quote_value(value)} is no {kind.__name__}")
 
 
 def with_bounds(kind: Any) -> Any:
@@ -87,7 +87,9 @@ def with_bounds(kind: Any) -> Any:
     parts = typing.get_args(kind)
     origin = typing.get_origin(kind)
     if origin is Annotated:
-        bounds = [Meta(**typing.cast(Any, p.given())) if isinstance(p, Bounds) else p for p in parts[1:]]
+        bounds = [
+            Meta(**typing.cast(Any, p.collect_given())) if isinstance(p, Bounds) else p for p in parts[1:]
+        ]
         return Annotated[with_bounds(parts[0]), *bounds]
     if type(None) in parts:
         return typing.Union[*map(with_bounds, parts)]
@@ -111,7 +113,9 @@ def _explain(error: Exception, value: Any, kind: Any) -> InvalidValueError:
     if extra := re.fullmatch(r"Object contains unknown field `(.*)`", what, re.DOTALL):
         known = [field.encode_name for arm in _list_arms(held) for field in getattr(arm, "fields", ())]
         return InvalidValueError(
-            (*path, extra[1]), "is no known name", str(unknown("key", extra[1], known)) if known else ""
+            (*path, extra[1]),
+            "is no known name",
+            str(make_unknown_name_error("key", extra[1], known)) if known else "",
         )
     found = "" if value is ... or "of length" in what else f", not {_quote(value)}"
     return InvalidValueError(path, _say_allowed(what, held) + found)
@@ -142,7 +146,7 @@ def _quote(value: Any) -> str:
         return _KINDS["object" if isinstance(value, Mapping) else "array"]
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return shown(value) if isinstance(value, (str, int, float)) else shown(str(value))
+    return quote_value(value) if isinstance(value, (str, int, float)) else quote_value(str(value))
 
 
 def _find_part(value: Any, key: str) -> Any:

@@ -81,7 +81,9 @@ class Watched:
         """What was seen on each node, cut to the same windows: of the one node, where there is but one."""
         return [replace(part, windows=self.windows) for part in self.parts] or [self]
 
-    def cut(self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None) -> Watched:
+    def replace_windows(
+        self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None
+    ) -> Watched:
         """All of it, with the windows that figures are cut to, and with what is put in with them."""
         return replace(self, windows=windows, passed_mib=passed_mib or {})
 
@@ -114,11 +116,11 @@ class Watched:
         """How many epochs' images they have. Raises Unmeasured where there are none."""
         return sum(window.epochs for window in self.measured)
 
-    def by_uuid(self, by_gpu: Mapping[str, float]) -> dict[str, float]:
+    def key_by_uuid(self, by_gpu: Mapping[str, float]) -> dict[str, float]:
         """The figures of each GPU, by its UUID in place of the samples' name for it."""
         return {self.uuids.get(gpu, gpu): by_gpu[gpu] for gpu in self.gpus if gpu in by_gpu}
 
-    def missed(self, period_s: float | None) -> int:
+    def count_missed_slots(self, period_s: float | None) -> int:
         """Slots inside the measured windows that the node's watcher came too late for."""
         late = [t for period, times in self.skipped if period == period_s for t in times]
         return sum(window.t0 <= t <= window.t1 for t in late for window in self.windows if window.measured)

@@ -18,12 +18,12 @@ WARM_UP_S = 1.0
 """Seconds of the warm-up after its first step."""
 
 
-def asked_s(window_s: float | None, device: str) -> float:
+def choose_window_s(window_s: float | None, device: str) -> float:
     """Seconds of a window on `device` (cuda or cpu): as asked for, else its default."""
     return window_s or WINDOW_S[device]
 
 
-def blocks(wave: int, sync_every: int | None, *, breakdown: bool) -> tuple[int, int]:
+def count_block_steps(wave: int, sync_every: int | None, *, breakdown: bool) -> tuple[int, int]:
     """Steps of a block, with whole waves and without: a window holds whole blocks, so that none of its parts is cut.
 
     `wave`: loader workers of a rank, whose batches are made side by side and come in a burst; 0 without loaders.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.schema.events import OfRank, Result
+from gpubench.schema.events import RankMessage, Result
 
 Workload = Literal["training"]
 
@@ -25,7 +25,7 @@ class WorkloadKind:
 
     worker: str
     """The module that a rank runs."""
-    last_word: type[OfRank]
+    last_word: type[RankMessage]
     """How a rank tells that it has done its work."""
 
 

@@ -47,7 +47,7 @@ def compare_rounds(
     )
 
 
-def add_work(
+def estimate_work(
     alone: Mapping[Hashable, Sequence[float]],
     together: Sequence[tuple[Hashable, Sequence[float]]],
     *,

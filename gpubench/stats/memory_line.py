@@ -39,11 +39,11 @@ class Line:
     error: float
     """Standard deviation of the points about the line, in MiB."""
 
-    def at(self, batch: float) -> float:
+    def predict_mib(self, batch: float) -> float:
         """The memory that the line says of a batch size, in MiB."""
         return self.height + self.slope * (batch - self.middle)
 
-    def reaches(self, room: float) -> tuple[float, float, float] | None:
+    def solve_batch_size(self, room: float) -> tuple[float, float, float] | None:
         """The batch size whose memory is `room`, and the ends of its 95 % interval.
 
         Those between which the 95 % interval of a trial's memory holds `room` (Fieller). None where memory is not shown
@@ -90,4 +90,4 @@ def fit_largest(points: Sequence[tuple[float, float]]) -> Line | None:
 
 def _off_pct(fitted: Line, points: Sequence[tuple[float, float]]) -> float:
     """By how much the point that lies farthest off the line does, in per cent of its memory."""
-    return max(100 * abs(mib - fitted.at(batch)) / mib for batch, mib in points)
+    return max(100 * abs(mib - fitted.predict_mib(batch)) / mib for batch, mib in points)

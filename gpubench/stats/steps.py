@@ -41,7 +41,7 @@ def step_mean(steps: Sequence[float]) -> StepMean | None:
     None where there are too few: under FEWEST_STEPS, or where neighbours resemble each other so much that they tell as
     little as FEWEST_EFFECTIVE independent ones (by the correlation of neighbours, as in an autoregression).
     """
-    if len(steps) < FEWEST_STEPS or effective(steps) < FEWEST_EFFECTIVE:
+    if len(steps) < FEWEST_STEPS or count_effective_steps(steps) < FEWEST_EFFECTIVE:
         return None
     length = len(steps) // BATCHES
     if length >= BATCH_MULTIPLE:
@@ -55,7 +55,7 @@ def step_mean(steps: Sequence[float]) -> StepMean | None:
     )
 
 
-def effective(steps: Sequence[float]) -> float:
+def count_effective_steps(steps: Sequence[float]) -> float:
     """How many independent steps would tell as much of the mean: n (1 − r) / (1 + r), r the correlation of neighbours.
 
     Where neighbours resemble each other less than by chance: as many as there are.

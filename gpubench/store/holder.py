@@ -12,7 +12,7 @@ from typing import Literal, Self
 import msgspec
 
 from gpubench.basics import slurm_job
-from gpubench.basics.linux import boot, pid_namespace
+from gpubench.basics.linux import read_boot_id, read_pid_namespace
 from gpubench.basics.quoted import clean
 
 MOST_PROCESSES = 1 << 31
@@ -38,16 +38,16 @@ class Holder:
     """The run of a SLURM job that it belongs to; empty outside of SLURM, and from earlier versions."""
 
     @classmethod
-    def here(cls) -> Self:
+    def make_current(cls) -> Self:
         """This process."""
         pid = os.getpid()
         return cls(
             host=socket.gethostname(),
-            boot=boot(),
-            pid_namespace=pid_namespace(),
+            boot=read_boot_id(),
+            pid_namespace=read_pid_namespace(),
             pid=pid,
-            began=began(pid),
-            job=slurm_job.current_job(),
+            began=read_start_ticks(pid),
+            job=slurm_job.find_current_job(),
         )
 
     def __str__(self) -> str:
@@ -57,8 +57,8 @@ class Holder:
     def fate(self) -> Fate:
         """What can be known at once: of processes of this boot and this pid namespace all, and that an earlier run of
         this SLURM job is over."""
-        if self.boot and (self.boot, self.pid_namespace) == (boot(), pid_namespace()):
-            if (now := began(self.pid)) is None and _is_hidden(self.pid):
+        if self.boot and (self.boot, self.pid_namespace) == (read_boot_id(), read_pid_namespace()):
+            if (now := read_start_ticks(self.pid)) is None and _is_hidden(self.pid):
                 return "unknown"
             return "alive" if now == self.began else "dead"
         return "dead" if slurm_job.is_earlier_run(self.job) else "unknown"
@@ -75,7 +75,7 @@ def _is_hidden(pid: int) -> bool:
     return False
 
 
-def began_s(holder: Holder) -> float | None:
+def compute_start_s(holder: Holder) -> float | None:
     """When a process of this boot began, in seconds of the epoch."""
     try:
         up_s = float(Path("/proc/uptime").read_text().split()[0])
@@ -85,7 +85,7 @@ def began_s(holder: Holder) -> float | None:
     return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def began(pid: int) -> str | None:
+def read_start_ticks(pid: int) -> str | None:
     """When process `pid` began, in clock ticks since the boot; None where there is none, or only its zombie."""
     try:
         facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -94,7 +94,7 @@ def began(pid: int) -> str | None:
     return None if facts[0] in ("Z", "X") else facts[19]
 
 
-def read_holder(text: str | bytes) -> Holder | None:
+def parse_holder(text: str | bytes) -> Holder | None:
     """The holder that a lock or a claim names in JSON; None where it names none: of another version, or damaged."""
     try:
         holder = msgspec.json.decode(text, type=Holder)

@@ -27,7 +27,7 @@ import msgspec
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
-from gpubench.store.holder import Fate, Holder, began_s, read_holder
+from gpubench.store.holder import Fate, Holder, compute_start_s, parse_holder
 
 HEARTBEAT_S = 30.0
 """How often an owner shows that it is alive."""
@@ -100,7 +100,7 @@ class WorkClaims:
         self._folder = folder
         self.say = say
         self._clock = clock
-        self._owner = owner or Holder.here()
+        self._owner = owner or Holder.make_current()
         self._held: tuple[WorkItem, int] | None = None
         self._outcome: Outcome = "nothing"
         self._last_beat = 0.0
@@ -124,7 +124,7 @@ class WorkClaims:
         number = self._find_highest(item)
         while number <= MOST_CLAIMS:
             path = item.path(self._folder, number)
-            if self._make(path):
+            if self._create_claim(path):
                 self._held, self._outcome, self._last_beat = (item, number), "nothing", self._clock()
                 if (highest := self._find_highest(item)) == number:
                     return "mine"
@@ -160,7 +160,7 @@ class WorkClaims:
             finally:
                 os.close(descriptor)
 
-    def beat(self) -> None:
+    def touch_heartbeat(self) -> None:
         """Shows that this sweep is still at it. Call it often; it acts every half minute."""
         if self._held is None or self._clock() - self._last_beat <= HEARTBEAT_S:
             return
@@ -191,7 +191,7 @@ class WorkClaims:
         ends = (name.removeprefix(start) for name in names if name.startswith(start))
         return max((int(end) for end in ends if _NUMBER.fullmatch(end)), default=1)
 
-    def _make(self, path: Path) -> bool:
+    def _create_claim(self, path: Path) -> bool:
         """Whether the claim could be made: False where there is one. The results folder itself is never made anew."""
         try:
             for folder in (path.parent.parent, path.parent):
@@ -239,7 +239,7 @@ def read_claim(path: Path) -> WorkClaim:
     first, _, rest = text.partition(b"\n")
     last = rest.rstrip(b"\n")
     outcome: Outcome | None = "stored" if last == b"stored" else "nothing" if last == b"nothing" else None
-    return WorkClaim(owner=read_holder(first), outcome=outcome, beat_ns=beat_ns)
+    return WorkClaim(owner=parse_holder(first), outcome=outcome, beat_ns=beat_ns)
 
 
 _NAME = re.compile(r"(\w+)-r([1-9][0-9]{0,5})-m([0-9a-f]{8})\.([1-9][0-9]{0,3})", re.ASCII)
@@ -270,7 +270,7 @@ def list_workers(folder: Path) -> list[Worker]:
     last: dict[tuple[str, int, str], JournalEntry] = {}
     for entry in list_claims(folder):
         last[entry.unit_id, entry.round, entry.machine] = entry
-    me, workers = Holder.here(), []
+    me, workers = Holder.make_current(), []
     for entry in last.values():
         claim = entry.claim
         if claim.outcome is None and claim.owner != me:
@@ -281,7 +281,7 @@ def list_workers(folder: Path) -> list[Worker]:
                     unit_id=entry.unit_id,
                     fate=fate,
                     quiet_s=max(0.0, time.time() - claim.beat_ns / 1e9),
-                    began_s=began_s(claim.owner) if claim.owner and fate == "alive" else None,
+                    began_s=compute_start_s(claim.owner) if claim.owner and fate == "alive" else None,
                 )
             )
     return workers

@@ -31,7 +31,7 @@ class Breakdown:
     """Collects one rank's marks. In plain steps and outside a window a mark does nothing."""
 
     def __init__(self, assignment: DeviceAssignment) -> None:
-        self._clock: Any = _CudaClock() if assignment.is_cuda else _HostClock()
+        self._clock: Any = _CudaMarkClock() if assignment.is_cuda else _HostMarkClock()
         self._current: _StepMarks | None = None
         self._draw = random.Random(0)
         self._window: list[_StepMarks] = []
@@ -67,7 +67,7 @@ class Breakdown:
             self._window.append(self._current)
             self._current = None
 
-    def bucket(self) -> Callable[[], None] | None:
+    def mark_bucket(self) -> Callable[[], None] | None:
         """A bucket of gradients is ready. Call what this returns, if anything, once their average has arrived.
 
         Each call comes on a stream that is ordered after what it tells of.
@@ -105,7 +105,7 @@ class Breakdown:
         backward = seconds["backward"] - exposed
         return seconds | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
 
-    def figures(self) -> dict[str, Any]:
+    def summarize_parts(self) -> dict[str, Any]:
         """Medians over the measured marked steps, and what the marks cost.
 
         `copy_ms`, `forward_ms`, `backward_ms` (less `comm_ms`), `optimizer_ms`, `comm_ms`, `comm_hidden_ms` (both None
@@ -181,7 +181,7 @@ class _StepMarks:
     """Ready and done."""
 
 
-class _HostClock:
+class _HostMarkClock:
     """For a CPU, where work has ended when its call returns."""
 
     def now(self) -> float:
@@ -194,7 +194,7 @@ class _HostClock:
         """No mark that was given out is needed any more."""
 
 
-class _CudaClock:
+class _CudaMarkClock:
     """CUDA events on the stream that is current where the mark is made. Events are kept for the next window."""
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ class Loop:
         self._to_device = data.to_device if breakdown is None else self._marked_to_device
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
-    def run(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
+    def train_segment(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
         """Trains one segment. `batches`: the stream that it goes on with; None: an epoch, whose loader it starts."""
         rank = self.strategy.assignment.local_rank
         self._step.loss_sum.zero_()
@@ -83,7 +83,7 @@ class Loop:
         self._clock.begin()
         if batches is None:
             batches = self.data.train_epoch(segment.number)
-        self._take(segment, batches)
+        self._run_steps(segment, batches)
         window = self._clock.end()
         # ---- the window ends ----
 
@@ -108,16 +108,16 @@ class Loop:
         )
         return window
 
-    def _take(self, segment: Segment, batches: Iterator[Any]) -> None:
+    def _run_steps(self, segment: Segment, batches: Iterator[Any]) -> None:
         """The segment's steps. In a measured window of a stream nothing is told, and no rank waits for another."""
         rank = self.strategy.assignment.local_rank
         clock, step, to_device = self._clock, self._step, self._to_device
         next_report = float("inf") if segment.seconds else monotonic() + PROGRESS_PERIOD_S
         for done in range(segment.steps):
             batch = next(batches)
-            clock.batch()
+            clock.mark_batch()
             step(*to_device(batch))
-            clock.step()
+            clock.mark_step()
             if self._after_first_step is not None:
                 self._after_first_step()
                 self._after_first_step = None
@@ -125,14 +125,14 @@ class Loop:
                 self.report(StepsDone(rank=rank, epoch=segment.number, step=done + 1))
                 next_report = monotonic() + PROGRESS_PERIOD_S
 
-    def fill(self, batches: Iterator[Any], steps: int, *, is_over: Callable[[], bool]) -> None:
+    def train_uncounted(self, batches: Iterator[Any], steps: int, *, is_over: Callable[[], bool]) -> None:
         """Trains on uncounted, `steps` at a time, until `is_over`, which is asked after each of these."""
         while True:
             self._clock.begin()
             for batch in itertools.islice(batches, steps):
-                self._clock.batch()
+                self._clock.mark_batch()
                 self._step(*self.data.to_device(batch))
-                self._clock.step()
+                self._clock.mark_step()
             self._clock.end()
             if is_over():
                 return
@@ -166,7 +166,7 @@ def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple
         return None
     device = strategy.assignment.device
     totals = torch.zeros(3, device=device, dtype=torch.float64)
-    with strategy.whole_model() as model:
+    with strategy.gather_whole_model() as model:
         model.eval()
         for batch in batches:
             images, labels = data.to_device(batch, augment=False)

@@ -36,11 +36,11 @@ class MemoryCap:
         self._uuids = uuids
         self._ask = ask
 
-    def begin(self) -> None:
+    def set_first_limit(self) -> None:
         """A first limit, before anything is allocated."""
         if self.cap_mib is not None:
             for device in self._assignment.devices:
-                self._limit(device, CONTEXT_GUESS_MIB)
+                self._set_limit(device, CONTEXT_GUESS_MIB)
 
     def run_warm_batch(
         self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None
@@ -65,9 +65,9 @@ class MemoryCap:
         for device in self._assignment.devices:
             torch.cuda.reset_peak_memory_stats(device)
             torch.cuda.reset_accumulated_memory_stats(device)
-        self.fit()
+        self.fit_limit()
 
-    def fit(self) -> None:
+    def fit_limit(self) -> None:
         """Sets the allocator's limit by what the driver says. Raises torch.OutOfMemoryError over the cap."""
         if self.cap_mib is None:
             return
@@ -80,9 +80,9 @@ class MemoryCap:
                     f"{used:,.0f} MiB by the driver, over the cap of {self.cap_mib:,} MiB"
                 )
             reserved = torch.cuda.memory_reserved(device) / MIB
-            self._limit(device, CONTEXT_GUESS_MIB if used is None else used - reserved)
+            self._set_limit(device, CONTEXT_GUESS_MIB if used is None else used - reserved)
 
-    def _limit(self, device: torch.device, outside_mib: float) -> None:
+    def _set_limit(self, device: torch.device, outside_mib: float) -> None:
         assert self.cap_mib is not None
         mib = self.cap_mib - outside_mib - MARGIN_MIB
         if mib <= 0:

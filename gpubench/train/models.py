@@ -86,7 +86,7 @@ def load_user_function(name: str) -> Callable[..., Any]:
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
         raise UsageError(f"model {name!r}: there is no file {path}")
-    module = _load(path)
+    module = _import_user_file(path)
     user_function = getattr(module, function, None)
     if not callable(user_function):
         defined = [
@@ -100,7 +100,7 @@ def load_user_function(name: str) -> Callable[..., Any]:
 
 
 @functools.cache
-def _load(path: str) -> ModuleType:
+def _import_user_file(path: str) -> ModuleType:
     """The user's file as a module, run once a process, as `python path` would find its neighbours."""
     spec = importlib.util.spec_from_file_location(f"gpubench_user_{Path(path).stem}", path)
     assert spec is not None

@@ -60,14 +60,14 @@ def main(parent: int, uuids: Sequence[str]) -> None:
     tell({"imported": facts})
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     if facts["cuda"]:
-        tell({"numbering": run_in_children([numbering], LISTING_LIMIT_S)[0]})
+        tell({"numbering": run_in_children([list_gpu_uuids], LISTING_LIMIT_S)[0]})
     tell(run_ranks("gloo", [""] * 2))
     if len(uuids) > 1:
         tell(run_ranks("nccl", uuids))
     if uuids:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
         for index, uuid in enumerate(uuids):
-            tell({"gpu": uuid, **product(index)})
+            tell({"gpu": uuid, **run_matrix_product(index)})
         tell({"holding": os.getpid()})
         sys.stdin.read()
     os._exit(0)  # teardown of CUDA can hang, and there is nothing to save
@@ -104,14 +104,14 @@ def nccl_version() -> str | None:
     return ".".join(map(str, version))
 
 
-def numbering() -> list[str]:
+def list_gpu_uuids() -> list[str]:
     """uuids of the GPUs in torch's order, without the driver's prefix. Starts CUDA."""
     import torch
 
     return [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
 
 
-def product(index: int) -> dict[str, Any]:
+def run_matrix_product(index: int) -> dict[str, Any]:
     """A matrix product on torch's GPU `index`, looked at. Starts CUDA."""
     import torch
 
@@ -130,7 +130,9 @@ def run_ranks(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpubench-doctor-") as scratch:
         meeting = str(Path(scratch) / "rendezvous")
-        jobs = [functools.partial(all_reduce, backend, rank, uuids, meeting) for rank in range(len(uuids))]
+        jobs = [
+            functools.partial(run_all_reduce, backend, rank, uuids, meeting) for rank in range(len(uuids))
+        ]
         answers = run_in_children(jobs, RANKS_LIMIT_S)
     errors = [answer for answer in answers if isinstance(answer, str)]
     return {
@@ -142,7 +144,7 @@ def run_ranks(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def all_reduce(backend: str, rank: int, uuids: Sequence[str], meeting: str) -> bool:
+def run_all_reduce(backend: str, rank: int, uuids: Sequence[str], meeting: str) -> bool:
     """One rank's part. Raises where the sum over all ranks is not what it should be."""
     import torch
     import torch.distributed as dist

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import torch
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.finite import finite
+from gpubench.basics.finite import replace_non_finite
 from gpubench.schema.events import Evaluated, Filling, Told, Warm
 from gpubench.schema.order import SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.window import (
     FEWEST_STEPS,
     SHORT,
-    blocks,
+    count_block_steps,
     count_window_steps,
     late_step_s,
     warm_up_left,
@@ -50,7 +50,7 @@ class ParentChannel(Protocol):
     def receive(self, timeout: float | None = None) -> Any: ...
 
 
-def largest(strategy: Strategy, values: list[float]) -> list[float]:
+def find_largest_over_ranks(strategy: Strategy, values: list[float]) -> list[float]:
     """The largest of each value over the ranks, which all call this with their own."""
     assignment = strategy.assignment
     if assignment.world == 1:
@@ -86,7 +86,7 @@ class Peers:
     def have_measured(self) -> bool:
         """Whether all jobs have theirs. All ranks of this one ask together, and hear the same."""
         is_told = self._rank == 0 and self._channel.receive(0) is not None
-        (is_over,) = largest(self._strategy, [float(is_told)])
+        (is_over,) = find_largest_over_ranks(self._strategy, [float(is_told)])
         self._phases["fill"] = monotonic() - self._measured_at
         return bool(is_over)
 
@@ -132,7 +132,7 @@ class Steady:
         self._peers = peers
         self._wave = workers
         self._ahead = workers * prefetch
-        self._block, self._plain = blocks(workers, sync_every, breakdown=breakdown)
+        self._block, self._plain = count_block_steps(workers, sync_every, breakdown=breakdown)
         self._stream: Iterator[Any] | None = loop.data.stream()
         self._number = itertools.count()
 
@@ -149,44 +149,49 @@ class Steady:
         steps = max(steps, math.ceil((FEWEST_STEPS + 2) / self._plain) * self._plain)
         self._peers.wait_until_warm()
         if self._wave:  # meanwhile loaders have made all the batches that they hold ready
-            self._run(self._ahead + self._wave, measured=False)
+            self._train_steps(self._ahead + self._wave, measured=False)
         self._measure(steps, step_s)
         self._peers.tell_measured()
         steps_a_look = math.ceil(LOOK_S / max(step_s, 1e-6) / self._plain) * self._plain
         while not self._peers.have_measured():
-            self._segment(steps_a_look, step_s)
+            self._train_measured_steps(steps_a_look, step_s)
 
     def _warm_up(self) -> float:
         """Trains until the loaders, libraries and clocks are in their stride.
 
         Returns the seconds of the slowest rank's step: the ranks agree on it, and so on the steps of their windows.
         """
-        times = self._run(warm_up_steps(self._ahead), measured=False)
+        times = self._train_steps(warm_up_steps(self._ahead), measured=False)
         strategy = self._loop.strategy
-        steps_left, step_s = largest(
+        steps_left, step_s = find_largest_over_ranks(
             strategy, [warm_up_left(times, self._wave), late_step_s(times, self._wave)]
         )
         if steps_left:
-            times += self._run(round(steps_left), measured=False)
+            times += self._train_steps(round(steps_left), measured=False)
             # Without the batches that loaders had made before the first step.
-            (step_s,) = largest(strategy, [late_step_s(times[self._ahead :] or times, self._wave)])
+            (step_s,) = find_largest_over_ranks(
+                strategy, [late_step_s(times[self._ahead :] or times, self._wave)]
+            )
         return step_s
 
     def _measure(self, steps: int, step_s: float) -> None:
         """Trains the window, and as many steps again where it was far shorter than asked for."""
-        seconds = self._segment(steps, step_s)
+        seconds = self._train_measured_steps(steps, step_s)
         asked_s = self._order.window_s
-        if asked_s is not None and largest(self._loop.strategy, [seconds])[0] < SHORT * asked_s:
-            self._segment(steps, step_s)
+        if (
+            asked_s is not None
+            and find_largest_over_ranks(self._loop.strategy, [seconds])[0] < SHORT * asked_s
+        ):
+            self._train_measured_steps(steps, step_s)
 
-    def _segment(self, steps: int, step_s: float) -> float:
+    def _train_measured_steps(self, steps: int, step_s: float) -> float:
         """Trains measured steps; returns their seconds."""
-        return sum(self._run(steps, measured=True, seconds=steps * step_s))
+        return sum(self._train_steps(steps, measured=True, seconds=steps * step_s))
 
-    def _run(self, steps: int, *, measured: bool, seconds: float = 0.0) -> list[float]:
+    def _train_steps(self, steps: int, *, measured: bool, seconds: float = 0.0) -> list[float]:
         """Trains the next steps of the stream; returns the seconds of each."""
         segment = Segment(number=next(self._number), steps=steps, measured=measured, seconds=seconds)
-        return self._loop.run(segment, self._stream).step_s
+        return self._loop.train_segment(segment, self._stream).step_s
 
     def close(self) -> None:
         """Ends the loaders."""
@@ -222,13 +227,13 @@ class Epochs:
         for segment in self._segments:
             if self._peers is not None and segment.number == self._order.warmup_epochs:
                 self._peers.wait_until_warm()
-            last = self._loop.run(segment)
+            last = self._loop.train_segment(segment)
         if self._peers is None:
             return
         self._peers.tell_measured()
-        (step_s,) = largest(self._loop.strategy, [late_step_s(last.step_s, 1)])
+        (step_s,) = find_largest_over_ranks(self._loop.strategy, [late_step_s(last.step_s, 1)])
         more = (self._loop.data.train_epoch(number) for number in itertools.count(self._order.epochs))
-        self._loop.fill(
+        self._loop.train_uncounted(
             itertools.chain.from_iterable(more),
             math.ceil(LOOK_S / max(step_s, 1e-6)),
             is_over=self._peers.have_measured,
@@ -256,13 +261,13 @@ class UntilTop1(Epochs):
         assert self._order.until_top1 is not None
         is_reached, times_there = False, 0
         for segment in self._segments:
-            self._loop.run(segment)
+            self._loop.train_segment(segment)
             self._quality = quality = self._evaluate()
             if quality is None:
                 raise UsageError("until_top1 needs a validation split, and the images have none")
             if self._loop.strategy.assignment.local_rank == 0:
                 self._loop.report(Evaluated(rank=0, epoch=segment.number, top1_pct=quality[0]))
-            is_lost = finite(quality[1]) is None  # a network of no numbers learns nothing more
+            is_lost = replace_non_finite(quality[1]) is None  # a network of no numbers learns nothing more
             times_there = times_there + 1 if quality[0] >= self._order.until_top1 and not is_lost else 0
             is_reached = is_reached or times_there >= 1 + self._order.confirm_top1
             if (is_reached or is_lost) and segment.measured:

@@ -81,7 +81,7 @@ class Step:
         strategy = self._strategy
         strategy.before_step()
         self.optimizer.zero_grad(set_to_none=True)
-        strategy.gradients(self.forward, self.backward, images, labels)
+        strategy.compute_gradients(self.forward, self.backward, images, labels)
         strategy.apply_update(self.update)
         strategy.after_step()
 
@@ -126,6 +126,6 @@ class GraphStep(Step):
         # thread_local: the loader's pinning thread goes on allocating meanwhile. Gradients are None here, so a
         # replay writes them anew instead of adding to the last step's.
         with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            self._strategy.gradients(self.forward, self.backward, images, labels)
+            self._strategy.compute_gradients(self.forward, self.backward, images, labels)
             if not self._scaler:
                 self._strategy.apply_update(self.update)

@@ -43,11 +43,11 @@ class HostClock:
         self._batches: list[float] = []
         self._ends: list[float] = [monotonic()]
 
-    def batch(self) -> None:
+    def mark_batch(self) -> None:
         """A batch has just been handed over; called before its step."""
         self._batches.append(monotonic())
 
-    def step(self) -> None:
+    def mark_step(self) -> None:
         """A step has just been launched (or, on a CPU, has ended)."""
         self._ends.append(monotonic())
 
@@ -82,12 +82,12 @@ class CudaClock:
         self._starts: list[torch.cuda.Event] = []
         self._ends: list[torch.cuda.Event] = [self._event()]
 
-    def batch(self) -> None:
+    def mark_batch(self) -> None:
         now = monotonic()
         self._next_s.append(now - self._host_free)
         self._starts.append(self._event())
 
-    def step(self) -> None:
+    def mark_step(self) -> None:
         self._ends.append(self._event())
         if len(self._ends) > IN_FLIGHT:
             self._ends[-IN_FLIGHT].synchronize()

@@ -68,10 +68,10 @@ def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -
 
     from gpubench.train.data import on_cpu, on_device
 
-    on_cpu.build_transforms(transforms(cpu, input_size))
+    on_cpu.build_cpu_transforms(transforms(cpu, input_size))
     named = transforms(gpu, input_size)
     images = torch.zeros(2, 3, input_size, input_size, dtype=torch.uint8)
-    for (name, _), step in zip(named, on_device.build_transforms(named), strict=True):
+    for (name, _), step in zip(named, on_device.build_device_transforms(named), strict=True):
         try:
             images = step(images, torch.Generator())
         except Exception as error:

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from gpubench.basics import stacks
-from gpubench.basics.finite import finite
+from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.quoted import clean
 from gpubench.schema import catalog
 from gpubench.schema.events import (
@@ -36,7 +36,7 @@ from gpubench.schema.events import (
     Settle,
 )
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.validation import reader
+from gpubench.schema.validation import make_converter
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, MarkedStep
 from gpubench.train.cpu_probe import measure_cpu_ms
@@ -52,7 +52,7 @@ from gpubench.train.timing import step_clock
 _write = os.write
 ANSWER_LIMIT_S = 60.0
 MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
-read_answer: Callable[[Any], Answer] = reader(Answer)
+read_answer: Callable[[Any], Answer] = make_converter(Answer)
 
 
 def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
@@ -62,7 +62,7 @@ def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
     """
     try:
         with contextlib.suppress(OSError):  # no room for a file: a hang will lack its place, and nothing else
-            stacks.listen(order.scratch, f"rank_{rank}")
+            stacks.install_stack_handler(order.scratch, f"rank_{rank}")
         Rank(order, rank, channel).run()
     except BaseException as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
         at = monotonic()  # before anything else: it tells which rank failed first
@@ -103,26 +103,26 @@ class Rank:
                 decoder=DECODER.name,
             )
         )
-        assignment = self.settle_in()
-        self.cap = MemoryCap(order.trial.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.driver_mib)
-        self.phase("start")
+        assignment = self.set_up_process()
+        self.cap = MemoryCap(order.trial.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.ask_driver_mib)
+        self.book_phase("start")
         self.create_context(assignment)
-        self.phase("context")
+        self.book_phase("context")
 
         strategy: Strategy = pkgutil.resolve_name(catalog.STRATEGIES[order.trial.strategy].target)(
             assignment, accumulate=order.trial.accumulate, sync_every=order.trial.sync_every or 1
         )
-        strategy.open()
-        self.phase("rendezvous")
+        strategy.connect_ranks()
+        self.book_phase("rendezvous")
         breakdown = Breakdown(assignment) if order.trial.breakdown else None
         trained = self.build(strategy, breakdown)
         dtype = step.AUTOCAST.get(order.trial.precision)
         self.cap.run_warm_batch(trained, order.data.input_size, order.data.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
-        self.phase("build")
+        self.book_phase("build")
         probes_ms = [self.probe_cpu(strategy)]
         data = self.open_data(assignment)
-        self.phase("data")
+        self.book_phase("data")
 
         training = loop.Loop(
             data,
@@ -139,14 +139,14 @@ class Rank:
         self._training_began = monotonic()
         trained.train()
         protocol.train()
-        memory = self.settle(strategy)
+        memory = self.settle_memory(strategy)
         protocol.close()
-        self.phase("close")
+        self.book_phase("close")
         probes_ms.append(self.probe_cpu(strategy))
         quality = protocol.quality()
-        self.channel.send(self.result(training, breakdown, memory, quality, statistics.fmean(probes_ms)))
+        self.channel.send(self.make_result(training, breakdown, memory, quality, statistics.fmean(probes_ms)))
 
-    def result(
+    def make_result(
         self,
         training: loop.Loop,
         breakdown: Breakdown | None,
@@ -158,7 +158,7 @@ class Rank:
         strategy, phases = training.strategy, training.phases
         self._mark = monotonic()
         counted = self.count_model(strategy.model) if strategy.assignment.rank == 0 else {}
-        self.phase("count")
+        self.book_phase("count")
         self.phases.update(phases)
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
         exchange = catalog.STRATEGIES[self.order.trial.strategy].exchange
@@ -167,10 +167,10 @@ class Rank:
         return Result(
             rank=self.rank,
             steps_per_epoch=training.data.steps_per_epoch,
-            breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
+            breakdown=BreakdownTimes(**breakdown.summarize_parts()) if breakdown else None,
             no_exchange=strategy.why_no_exchange(),
             exchange_mib=exchanged_bytes / MIB if exchanged_bytes else None,
-            quality=None if quality is None else (quality[0], finite(quality[1])),
+            quality=None if quality is None else (quality[0], replace_non_finite(quality[1])),
             memory=memory,
             cpu_probe_ms=cpu_probe_ms,
             phases=self.phases,
@@ -180,7 +180,7 @@ class Rank:
 
     # ---- what a rank does, step by step ----
 
-    def settle_in(self) -> DeviceAssignment:
+    def set_up_process(self) -> DeviceAssignment:
         """Threads, visible devices, seeds: before CUDA starts."""
         order = self.order
         # Before torch and CUDA start threads, which stay where this one is.
@@ -214,7 +214,7 @@ class Rank:
         if not assignment.is_cuda:
             return
         torch.cuda.set_device(assignment.device)
-        self.cap.begin()
+        self.cap.set_first_limit()
         for device in assignment.devices:
             torch.zeros(1, device=device)
         assignment.synchronize()
@@ -235,7 +235,7 @@ class Rank:
 
         trained = strategy.prepare(model, MEMORY_FORMAT[order.trial.memory_format], compiled)
         if breakdown is not None:
-            strategy.watch_exchange(breakdown.bucket)
+            strategy.watch_exchange(breakdown.mark_bucket)
         # From here on each rank draws for itself: dropout must differ between ranks.
         torch.manual_seed(order.seed * 1000 + strategy.assignment.rank)
         return trained
@@ -245,7 +245,7 @@ class Rank:
         order = self.order
         graph = order.trial.execution == "graph"
         make = functools.partial(step.make_optimizer, order.trial.optimizer, order.trial.lr, graph=graph)
-        optimizer = strategy.optimizer(make)
+        optimizer = strategy.make_rank_optimizer(make)
         precision = order.trial.precision
         if breakdown is not None:
             return MarkedStep(trained, optimizer, strategy, breakdown=breakdown, precision=precision)
@@ -276,15 +276,15 @@ class Rank:
         strategy.barrier()
         return spent_ms
 
-    def settle(self, strategy: Strategy) -> AllocatorMemory | None:
+    def settle_memory(self, strategy: Strategy) -> AllocatorMemory | None:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = monotonic()
         strategy.barrier()
-        memory = self.allocator(strategy.assignment)
+        memory = self.read_allocator_memory(strategy.assignment)
         if self.rank == 0:
             self.channel.ask(Settle(rank=0), ANSWER_LIMIT_S)
         strategy.barrier()
-        self.phase("settle")
+        self.book_phase("settle")
         return memory
 
     def evaluate(self, data: Data, strategy: Strategy, dtype: torch.dtype | None) -> Quality | None:
@@ -299,14 +299,14 @@ class Rank:
         assignment.synchronize()
         # Without a warm-up it comes after the wait for the other jobs of a group.
         self.phases["first_step"] = monotonic() - self._training_began - self.phases.get("wait_for_jobs", 0.0)
-        self.cap.fit()
+        self.cap.fit_limit()
 
-    def driver_mib(self) -> dict[str, float] | None:
+    def ask_driver_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes on each GPU, as the parent reads it."""
         answer = read_answer(self.channel.ask(AskMemory(rank=self.rank), ANSWER_LIMIT_S))
         return answer.driver_mib if isinstance(answer, DriverMemory) else None
 
-    def allocator(self, assignment: DeviceAssignment) -> AllocatorMemory | None:
+    def read_allocator_memory(self, assignment: DeviceAssignment) -> AllocatorMemory | None:
         """The allocator's account of this moment; None on a CPU."""
         if not assignment.is_cuda:
             return None
@@ -339,7 +339,7 @@ class Rank:
             return counted | {"gmacs_missing": clean(why)}
         return counted | {"gmacs_per_image": gmacs}
 
-    def phase(self, name: str) -> None:
+    def book_phase(self, name: str) -> None:
         """Books the wall time since the last mark under `name`."""
         now = monotonic()
         self.phases[name] = now - self._mark

@@ -17,7 +17,7 @@ from typing import Any
 
 from gpubench.core.prediction import classify_overlap, find_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.experiment_file import to_toml
+from gpubench.plan.experiment_file import format_experiment
 from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import AskedFields, Record, ResultColumns
@@ -74,12 +74,12 @@ def write(folder: Path) -> None:
     for record in records(lines):
         path = folder / "records" / record.trial_id[1:3] / f"{record.trial_id}-{record.attempt}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        stated = {name: value for name, value in record.stored().items() if name in STATED}
+        stated = {name: value for name, value in record.to_stored().items() if name in STATED}
         path.write_text(json.dumps(stated, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "plans").mkdir(exist_ok=True)
     for name in QUESTIONS:
         asked = experiment(name, [line for line in lines if line["table"] == name])
-        (folder / "plans" / f"{name}.toml").write_text(to_toml(asked, RESOLVED), encoding="utf-8")
+        (folder / "plans" / f"{name}.toml").write_text(format_experiment(asked, RESOLVED), encoding="utf-8")
 
 
 def read(path: Path) -> list[Line]:
@@ -123,8 +123,8 @@ def fields(line: Line) -> dict[str, Any]:
 
 def identity(line: Line) -> tuple[str, str]:
     """The trial's id and its configuration's id. Jobs of a group have ids of their own, with a j."""
-    made = trial.make({**fields(line), "epochs": EPOCHS})
-    config = trial.config_id(made, catalog.VARIANTS[made.variant].definition(), FINGERPRINT)
+    made = trial.make_trial({**fields(line), "epochs": EPOCHS})
+    config = trial.config_id(made, catalog.VARIANTS[made.variant].make_definition(), FINGERPRINT)
     if not line["colocated_with"]:
         return trial.trial_id(config, made.seed, made.repeat), config
     place = f"{config}/{line['table']}/{job(line)}"
@@ -157,7 +157,7 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
         reason="out of GPU memory, says the log" if line["status"] == "oom" else "",
         machine_key=MACHINE,
         trial=AskedFields(stated),
-        variant_definition=catalog.VARIANTS[stated["variant"]].definition(),
+        variant_definition=catalog.VARIANTS[stated["variant"]].make_definition(),
         data={"fingerprint": FINGERPRINT},
         result=ResultColumns({**figures, **derived}),
         missing=missing(line, figures) | (unpredicted(line, lines) if line["colocated_with"] else {}),

@@ -255,7 +255,7 @@ def test_a_row_that_stands_in_two_tables_is_counted_once() -> None:
     )
     audited = audit.prepare_audit(twice)
     assert len(audited.rows) == 2
-    (told,) = [each for each in audit.check_nothing_flattered(audited) if each.code == "doubts"]
+    (told,) = [each for each in audit.check_nothing_left_out(audited) if each.code == "doubts"]
     assert told.figures["rows"]["whole"] == 2
 
 

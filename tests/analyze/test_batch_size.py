@@ -36,7 +36,7 @@ def measure(
         for number in range(len(scatter)):
             deviation = 1 + scatter[(number + row) % len(scatter)]
             lines.append(
-                Row.of_columns(
+                Row.make_from_columns(
                     {"batch_size": 8 * 2**row, "gpus": 1, "strategy": "single", **values},
                     trial_id=f"t{row}",
                     status=statuses.get(row, "ok"),

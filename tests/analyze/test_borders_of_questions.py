@@ -15,7 +15,7 @@ from gpubench.analyze import batch_size, target
 from gpubench.analyze.frames import is_scattered
 from gpubench.analyze.intervals import Means
 from gpubench.analyze.series import Fields
-from gpubench.analyze.table_rows import plan_rounds
+from gpubench.analyze.table_rows import make_rounds_remedy
 from gpubench.core.claims import Evidence
 from gpubench.schema.record import Record
 
@@ -26,7 +26,7 @@ def test_rounds_for_a_choice_go_on_from_the_row_with_the_most_processes(
     monkeypatch.setattr(batch_size, "find_rounds_for_choice", lambda _: 12)
     rivals = {1: Evidence(center=0.0, processes=(3, 9)), 2: Evidence(center=0.0, processes=(3, 3))}
     remedy = batch_size.find_choice_remedy(rivals, round_minutes=2.0, repeats=1)
-    assert remedy == plan_rounds(12, 9, 9, 2.0, 1)
+    assert remedy == make_rounds_remedy(12, 9, 9, 2.0, 1)
     assert remedy is not None
     assert remedy.minutes == 6.0
 
@@ -34,7 +34,7 @@ def test_rounds_for_a_choice_go_on_from_the_row_with_the_most_processes(
 def test_equal_values_vary_by_nothing_whatever_their_sum_is_rounded_to() -> None:
     values = np.full(3, 0.1)
     assert (values - values.sum() / 3).any()
-    means = Means.by_number(np.zeros(3, dtype=np.int64), values, 1)
+    means = Means.from_groups(np.zeros(3, dtype=np.int64), values, 1)
     assert (means.count.tolist(), means.variance.tolist()) == ([3], [0.0])
 
 
@@ -67,7 +67,7 @@ def test_the_training_that_is_drawn_is_the_one_in_the_middle() -> None:
         )
         for trial_id, turn in (("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2))
     ]
-    traces = target.trace_training(cast("list[Record]", records), runs)
+    traces = target.collect_training_curves(cast("list[Record]", records), runs)
     assert traces == {5: ((5.0, 30.0),), 6: ((5.0, 10.0),)}
 
 

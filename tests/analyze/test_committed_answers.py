@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.core.report import Report
 
@@ -19,7 +19,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 @cache
 def reports(folder: str) -> dict[str, Report]:
     problems: list[str] = []
-    loaded = report_folders([read_folder(RESULTS / folder, problems.append)])
+    loaded = make_folder_reports([read_folder(RESULTS / folder, problems.append)])
     assert problems == []
     return {report.name: report for report in loaded}
 

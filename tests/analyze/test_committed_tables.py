@@ -5,8 +5,8 @@ from __future__ import annotations
 import committed
 import pytest
 
-from gpubench.analyze.folder import epochs_csv, read_folder, table_csv, trials_csv
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.folder import format_epochs_csv, format_table_csv, format_trials_csv, read_folder
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.render import markdown
 
 
@@ -15,10 +15,10 @@ def test_the_tables_of_a_committed_folder_are_what_this_version_writes(name: str
     path = committed.folder(name)
     folder = read_folder(path, lambda line: pytest.fail(line))
     texts = {
-        "table.csv": table_csv(folder),
-        "table.md": markdown.write(report_folders([folder])),
-        "trials.csv": trials_csv(folder),
-        "epochs.csv": epochs_csv(folder),
+        "table.csv": format_table_csv(folder),
+        "table.md": markdown.format_text(make_folder_reports([folder])),
+        "trials.csv": format_trials_csv(folder),
+        "epochs.csv": format_epochs_csv(folder),
     }
     for file, text in texts.items():
         with (path / file).open(encoding="utf-8", newline="") as stored:

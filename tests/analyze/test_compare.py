@@ -13,7 +13,7 @@ import pytest
 from compared_rows import STEADY, compare, make_sides, only, row
 from made_up_tables import scatter
 
-from gpubench.analyze.compare import collect_folders, compare_folders, compare_sides, compare_values
+from gpubench.analyze.compare import combine_folder_rows, compare_folders, compare_sides, compare_values
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.matching import match_rows
 from gpubench.basics.errors import UsageError
@@ -262,7 +262,7 @@ def test_the_advice_is_rounds_not_processes_where_a_round_measures_each_trial_se
 
 
 def test_rounds_of_two_folders_have_nothing_in_common_and_nobody_asks_for_their_nodes(h200x2: Folder) -> None:
-    rows = collect_folders([h200x2, h200x2])
+    rows = combine_folder_rows([h200x2, h200x2])
     sides = [
         rows.runs[rows.runs["row"].isin(rows.summary.index[rows.summary["is_b"] == is_b])]
         for is_b in (False, True)
@@ -270,7 +270,7 @@ def test_rounds_of_two_folders_have_nothing_in_common_and_nobody_asks_for_their_
     assert [set(side["round"]) for side in sides] == [{1, 2, 3}, {4, 5, 6}]
     assert rows.runs["host"].isna().all()
     assert rows.summary.index.is_unique
-    assert set(collect_folders([h200x2]).runs["round"]) == {1, 2, 3}
+    assert set(combine_folder_rows([h200x2]).runs["round"]) == {1, 2, 3}
 
 
 def test_a_trial_of_two_experiments_is_there_once_with_all_its_processes(h200x2: Folder) -> None:
@@ -285,7 +285,7 @@ def test_a_trial_of_two_experiments_is_there_once_with_all_its_processes(h200x2:
     twice = replace(
         h200x2, summary=pd.concat(rows).sort_index(), members=pd.concat(tables, ignore_index=True)
     )
-    collected = collect_folders([twice, twice]).summary
+    collected = combine_folder_rows([twice, twice]).summary
     assert (len(collected), set(collected["repeats"]), collected.index.is_unique) == (36, {3}, True)
 
 

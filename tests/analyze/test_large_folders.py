@@ -11,13 +11,13 @@ import pytest
 from benchmarks import large_results as large
 
 from gpubench.analyze.folder import Folder, read_folder
-from gpubench.analyze.questions import report_folders
-from gpubench.analyze.trace import trace_report
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.trace import make_report_trace
 from gpubench.export.sheets import SHEETS
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import Plan, expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render import terminal
 
@@ -37,15 +37,18 @@ epochs = 10
 def copies(trials: int) -> Plan:
     """So many trials alone, and as many groups of two copies of each."""
     axes = {"batch_size": f"1:{trials}:1", "copies": "2"}
-    return expand(
-        with_options(parse(TEXT, "large"), Options(fields=axes)), device="cuda", sources=Disk(), cpus=64
+    return expand_experiment(
+        apply_options(parse_experiment(TEXT, "large"), Options(fields=axes)),
+        device="cuda",
+        sources=DiskSources(),
+        cpus=64,
     )
 
 
 def sizes(trials: int) -> Plan:
     """So many batch sizes of one series."""
-    asked = with_options(parse(TEXT, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
-    return expand(asked, device="cuda", sources=Disk(), cpus=64)
+    asked = apply_options(parse_experiment(TEXT, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
+    return expand_experiment(asked, device="cuda", sources=DiskSources(), cpus=64)
 
 
 def folder_of(path: Path, plan: Plan, *, measured: bool = True) -> Path:
@@ -64,11 +67,11 @@ def read(folder: Path) -> Folder:
 
 
 def table(folder: Path) -> str:
-    return terminal.write(report_folders([read(folder)]))
+    return terminal.format_text(make_folder_reports([read(folder)]))
 
 
 def csv_of(sheet: str) -> Callable[[Path], str]:
-    return lambda folder: SHEETS[sheet]([read(folder)]).write_csv()
+    return lambda folder: SHEETS[sheet]([read(folder)]).format_csv()
 
 
 def calls(work: Callable[[Path], Any], folder: Path) -> int:
@@ -121,6 +124,6 @@ def test_twice_as_many_trials_take_twice_the_work(
 def test_a_row_without_samples_is_passed_by_in_no_time(tmp_path: Path) -> None:
     """The page looks for a trial that was sampled; where none was, it asks for each row."""
     folder = read(folder_of(tmp_path / "f", large.planned(FEW)))
-    (report,) = report_folders([folder])
-    found = calls(lambda _: trace_report(folder, report, pytest.fail), tmp_path)
+    (report,) = make_folder_reports([folder])
+    found = calls(lambda _: make_report_trace(folder, report, pytest.fail), tmp_path)
     assert found < 200 * len(report.labels)

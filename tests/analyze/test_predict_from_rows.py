@@ -15,7 +15,7 @@ from made_up_rows import FAR, READS, TWO, alone, together
 
 from gpubench.analyze import predict
 from gpubench.analyze.folder import Folder, read_folder
-from gpubench.analyze.grid import plain
+from gpubench.analyze.grid import to_python_value
 from gpubench.analyze.predict import Predictions
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup
@@ -107,7 +107,7 @@ def row_alone(batch: int, gpus: int, busy: float, **more: Any) -> Record:
 def find_wait(folder: Folder, gpus: int) -> tuple[float, bool]:
     (rows,) = predict.summarize_alone(folder.runs).values()
     label = rows.index[rows["gpus"] == gpus][0]
-    return predict.find_gradient_wait({str(k): plain(v) for k, v in rows.loc[label].items()}, rows)
+    return predict.find_gradient_wait({str(k): to_python_value(v) for k, v in rows.loc[label].items()}, rows)
 
 
 def test_a_rank_is_busy_no_longer_than_rows_on_one_gpu_allow(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_breakdown_measures_it(tmp_path: Path) -> None:
     place = SimpleNamespace(gpu_ids=(0, 1), cpus=8, cpu_ids=tuple(range(8)))
     two, one = (
         predict.make_demand(
-            {str(k): plain(v) for k, v in rows.loc[rows["gpus"] == gpus].iloc[0].items()}, at, rows
+            {str(k): to_python_value(v) for k, v in rows.loc[rows["gpus"] == gpus].iloc[0].items()}, at, rows
         )
         for gpus, at in ((2, place), (1, SimpleNamespace(gpu_ids=(0,), cpus=8, cpu_ids=tuple(range(8)))))
     )
@@ -275,7 +275,7 @@ def test_without_jobs_there_is_nothing_to_predict(tmp_path: Path) -> None:
 
 def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
     path = made_up_rows.folder(tmp_path, alone(16), together(16, [2.0, 1.6], [1.5, 2.0], "10:00"))
-    (group,) = predict.list_measured([read_folder(path, str)], FAR).groups
+    (group,) = predict.collect_past_predictions([read_folder(path, str)], FAR).groups
     assert isinstance(group, PredictedGroup)
     assert [(job.slowdown, job.measured) for job in group.jobs] == [(1.5, 2.0), (2.0, 1.6)]
     assert [job.error_pct for job in group.jobs] == pytest.approx([-25.0, 25.0])
@@ -290,6 +290,6 @@ def test_a_group_of_a_committed_folder_and_its_errors() -> None:
     assert [round(job.slowdown, 3) for job in group.jobs] == [2.003, 2.003]
     assert [round(job.measured or 0, 2) for job in group.jobs] == [2.0, 2.0]
     assert (group.overlap, group.word) == ("none", "likely")
-    measured = predict.list_measured([folder], NOWHERE).groups
+    measured = predict.collect_past_predictions([folder], NOWHERE).groups
     worst = max(abs(job.error_pct or 0) for group in measured for job in group.jobs)  # type: ignore[union-attr]
     assert (len(measured), round(worst)) == (4, 5)

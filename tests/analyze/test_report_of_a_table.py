@@ -20,13 +20,13 @@ from gpubench.analyze.grid import (
     choose_columns,
     find_status,
 )
-from gpubench.analyze.questions import report_folders
-from gpubench.analyze.report import add_warnings, collect_warnings, warn_of_evidence
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.report import add_warnings, collect_warnings, find_evidence_warnings
 from gpubench.analyze.sharing import make_claims, make_findings
 from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
-from gpubench.core.report import Warned
+from gpubench.core.report import ReportWarning
 from gpubench.render import words
-from gpubench.render.json import to_data
+from gpubench.render.json import report_to_data
 from gpubench.schema.codes import REASONS
 from gpubench.stats.decisions import decide
 
@@ -53,7 +53,7 @@ def describe_table(kind: str = "steady rate", **facts: Any) -> Table:
 def test_rows_of_one_process_or_seed(
     rows: list[dict[str, Any]], code: str | None, warned: tuple[int, ...]
 ) -> None:
-    warnings = warn_of_evidence(describe_table(), make_table(rows, noise=math.log(1.15)))
+    warnings = find_evidence_warnings(describe_table(), make_table(rows, noise=math.log(1.15)))
     assert [(each.code, each.rows) for each in warnings] == ([(code, warned)] if code else [])
     for each in warnings:
         assert each.figures.get("noise", 0.15) == pytest.approx(0.15)
@@ -62,7 +62,7 @@ def test_rows_of_one_process_or_seed(
 
 def test_tries_of_memory_need_no_further_processes_and_tell_nothing_of_sharing() -> None:
     table = make_table([{"epoch_time_s": [1.0], "group": "two", "unit": 0}], is_of_tries=True)
-    assert warn_of_evidence(describe_table(is_of_tries=True), table) == []
+    assert find_evidence_warnings(describe_table(is_of_tries=True), table) == []
     assert (make_claims(table), make_findings(table, [])) == ([], [])
 
 
@@ -99,9 +99,9 @@ def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended(question
 
 def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
     warnings = [
-        Warned(code="throttled", rows=(10, 12)),
-        Warned(code="dp", rows=(11,)),
-        Warned(code="gaps", rows=(12,)),
+        ReportWarning(code="throttled", rows=(10, 12)),
+        ReportWarning(code="dp", rows=(11,)),
+        ReportWarning(code="gaps", rows=(12,)),
     ]
     findings = [DevicesFinding(word="sure", rows=rows) for rows in ((10, 13), (12,), (13,))]
     assert [add_warnings(finding, warnings).warnings for finding in findings] == [
@@ -130,7 +130,7 @@ def test_what_single_rounds_claim_of_jobs_is_not_told_beside_a_finding_that_know
 
 
 def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows() -> None:
-    for report in report_folders([read_folder(committed.folder("h200x4-2026"), pytest.fail)]):
+    for report in make_folder_reports([read_folder(committed.folder("h200x4-2026"), pytest.fail)]):
         for finding in report.findings:
             touching = {w.code for w in report.warnings if set(w.rows) & set(finding.rows)}
             assert set(finding.warnings) == touching != set()
@@ -140,7 +140,7 @@ def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows()
 def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     titan = committed.folder("titan-xp-2021")
     empty, reasons = [], {}
-    for report in report_folders([read_folder(titan, pytest.fail)]):
+    for report in make_folder_reports([read_folder(titan, pytest.fail)]):
         ended = {row for line in report.rows if line.status == "ok" for row in line.labels}
         empty += [
             row for row in report.figures if report.figures[row]["gpu_mem_mib"] is None and row in ended
@@ -150,8 +150,8 @@ def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     records = read_folder(titan, pytest.fail).records
     stored = [record.missing for record in records if record.status == "ok"]
     assert set(reasons.values()) == {missing["gpu_mem_mib"] for missing in stored if "gpu_mem_mib" in missing}
-    (report,) = report_folders([read_folder(committed.folder("h200x2-2026"), pytest.fail)])
-    data = to_data(report)["rows"]
+    (report,) = make_folder_reports([read_folder(committed.folder("h200x2-2026"), pytest.fail)])
+    data = report_to_data(report)["rows"]
     assert {row["missing"]["time_to_top1_s"] for row in data} == {REASONS["no-target"]}
     assert not any("images_per_s" in row["missing"] for row in data)
 

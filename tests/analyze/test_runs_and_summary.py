@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpubench.analyze.derive import build_summary, sharing_word
-from gpubench.analyze.folder import read_folder, table_csv
+from gpubench.analyze.derive import build_summary, classify_overlap_gains
+from gpubench.analyze.folder import format_table_csv, read_folder
 from gpubench.analyze.frames import build_runs, interquartile_ranges, is_scattered, summarize
 from gpubench.analyze.series import Fields
 from gpubench.schema.row import Row, replace
@@ -34,7 +34,7 @@ def make_row(time_s: float | None = None, **values: Any) -> Row:
         "trial_id": "t", "config_id": "c", "status": "ok", "gpu_name": "H200", "host": "n1", "round": 1,
         "epoch_time_s": time_s, "epoch_time_source": "measured", "images_per_epoch": 1000, **FIELDS, **values,
     }  # fmt: skip
-    return replace(Row.of_columns(columns), **attributes)
+    return replace(Row.make_from_columns(columns), **attributes)
 
 
 def make_rounds(times: list[float], **values: Any) -> list[Row]:
@@ -247,9 +247,9 @@ def test_gpus_that_are_the_first_ones_or_left_to_the_machine_are_alike() -> None
         make_row(2.0, batch_size=32, config_id="b", gpu_ids=[3], asked=asked),
     ]
     fields = Fields.from_frame(build_runs(rows))
-    assert len(set(fields.series("batch_size")[0])) == 1
+    assert len(set(fields.encode_series("batch_size")[0])) == 1
     told = Fields.from_frame(build_runs([rows[0], replace(rows[1], asked={**asked, "gpu_ids": [3]})]))
-    assert len(set(told.series("batch_size")[0])) == 2
+    assert len(set(told.encode_series("batch_size")[0])) == 2
 
 
 def test_what_follows_an_axis_moves_with_it_where_axes_are_known() -> None:
@@ -376,7 +376,7 @@ def test_what_lies_between_processes_is_told_where_each_tells_its_own_error() ->
 
 def test_words_of_sharing_change_at_their_borders() -> None:
     gains = pd.Series([-0.2, 0.1, 0.11, 0.89, 0.9, math.nan])
-    assert sharing_word(gains).tolist() == ["none", "none", "some", "some", "full", None]
+    assert classify_overlap_gains(gains).tolist() == ["none", "none", "some", "some", "full", None]
 
 
 def test_energy_and_its_interval_belong_to_the_images() -> None:
@@ -417,15 +417,15 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
     )
     row = folder.summary.query("batch_size == 128 and strategy == 'ddp'").iloc[0]
     assert [round(row[name], 2) for name in ("speedup", "speedup_low", "speedup_high")] == [1.64, 1.52, 1.78]
-    assert folder.processes(row.name)["round"].tolist() == [1, 2, 3]
-    assert table_csv(folder).count("\n") == 19
+    assert folder.select_processes(row.name)["round"].tolist() == [1, 2, 3]
+    assert format_table_csv(folder).count("\n") == 19
 
 
 def test_rows_of_several_tables_have_labels_of_their_own() -> None:
     folder = read_folder(RESULTS / "titan-xp-2021", pytest.fail)
     assert folder.summary.index.tolist() == list(range(len(folder.summary)))
     for number, table in enumerate(folder.tables):
-        rows = folder.table_frame(table)
+        rows = folder.select_table_rows(table)
         assert set(rows["table"]) == {number}
         assert set(rows["before"].dropna()) <= set(rows.index)
 

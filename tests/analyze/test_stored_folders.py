@@ -13,14 +13,20 @@ from benches import run_with, sweep_of
 from scripted import Scripted
 from swept import ASKED, swept
 
-from gpubench.analyze.folder import Folder, analyze_records, read_folder, table_csv, trials_csv
+from gpubench.analyze.folder import (
+    Folder,
+    build_folder_from_records,
+    format_table_csv,
+    format_trials_csv,
+    read_folder,
+)
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.skips import Room
-from gpubench.plan.sources import Disk, StoredSources
+from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.skips import NodeCapacity
+from gpubench.plan.sources import DiskSources, StoredSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.plans import stored_plans
@@ -30,7 +36,7 @@ from gpubench.schema.record import ResultColumns
 
 
 def list_sizes(folder: Folder) -> dict[str, list[int]]:
-    return {table.name: folder.table_frame(table)["batch_size"].tolist() for table in folder.tables}
+    return {table.name: folder.select_table_rows(table)["batch_size"].tolist() for table in folder.tables}
 
 
 def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
@@ -56,14 +62,14 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
 @pytest.mark.parametrize("models", ["mlp,lenet", "lenet,mlp"])
 def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, models: str) -> None:
     options = Options(fields={"optimizer": "sgd,adam,momentum", "model": models})
-    asked = with_options(parse(ASKED.format(name="one"), "one"), options)
+    asked = apply_options(parse_experiment(ASKED.format(name="one"), "one"), options)
     for order in ("random", "given"):
-        plan = expand(asked, device="cpu", sources=Disk(), order=order)
+        plan = expand_experiment(asked, device="cpu", sources=DiskSources(), order=order)
         job = sweep_of(plan, tmp_path / order, scripted.computer())
         store_plan(job)
         run_with(Scripted(), job, QuietView())
         folder = read_folder(tmp_path / order, pytest.fail)
-        rows = folder.table_frame(*folder.tables)
+        rows = folder.select_table_rows(*folder.tables)
         wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
         assert list(zip(rows["optimizer"], rows["model"], strict=True)) == wanted
 
@@ -71,7 +77,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
     (stored,), problems = stored_plans(job.runner.results, job.records)
-    assert stored.room == Room(gpus=0, cpus=job.runner.node.machine.cpu_count)
+    assert stored.room == NodeCapacity(gpus=0, cpus=job.runner.node.machine.cpu_count)
     assert not problems
     assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
 
@@ -104,12 +110,12 @@ def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() ->
         axes=(Axis(("data",), (("procedural:64",), ("procedural:160",))),),
         variants=catalog.VARIANTS,
     )
-    sources = Disk()
-    plan = expand(asked, device="cpu", sources=sources)
+    sources = DiskSources()
+    plan = expand_experiment(asked, device="cpu", sources=sources)
     assert len(plan.units) == 1
-    stored = tomllib.loads(to_toml(asked, {"device": "cpu", **sources.stored()}))["plan"]
+    stored = tomllib.loads(format_experiment(asked, {"device": "cpu", **sources.encode_sources()}))["plan"]
     data = {name: DataFacts(**facts) for name, facts in stored["data"].items()}
-    again = expand(asked, device="cpu", sources=StoredSources(data, stored.get("models", {})))
+    again = expand_experiment(asked, device="cpu", sources=StoredSources(data, stored.get("models", {})))
     assert [j.trial_id for j in again.jobs] == [j.trial_id for j in plan.jobs]
     assert again.dropped == plan.dropped
 
@@ -123,9 +129,9 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
         edited = (
             text.replace('"synthetic"', '"own"').replace("{{", "{").replace("}}", "}").replace("{p}", str(p))
         )
-        asked = with_options(parse(edited, "mine"), Options(fields={"batch_size": "16"}))
-        sources = Disk()
-        plan = expand(asked, device="cpu", sources=sources)
+        asked = apply_options(parse_experiment(edited, "mine"), Options(fields={"batch_size": "16"}))
+        sources = DiskSources()
+        plan = expand_experiment(asked, device="cpu", sources=sources)
         job = sweep_of(plan, tmp_path, scripted.computer(), sources=sources)
         job.load()
         store_plan(job)
@@ -148,8 +154,8 @@ def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_pa
         else r
         for r in kept
     ]
-    folder = analyze_records(job.runner.results, far, [], pytest.fail)
-    for text, count in ((trials_csv(folder), 2), (table_csv(folder), 1)):
+    folder = build_folder_from_records(job.runner.results, far, [], pytest.fail)
+    for text, count in ((format_trials_csv(folder), 2), (format_table_csv(folder), 1)):
         doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(text.splitlines())]
         assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
     assert all("spread" not in record.doubts for record in job.runner.results.records())

@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 from made_up_tables import make_table, scatter
 
-from gpubench.analyze.table_rows import borrow_noise, find_certainty, find_remedy, name_machines, plan_rounds
+from gpubench.analyze.table_rows import (
+    estimate_noise,
+    find_certainty,
+    find_remedy,
+    list_first_machine_column,
+    make_rounds_remedy,
+)
 from gpubench.core.claims import Certainty, Claim
 from gpubench.core.findings import Remedy
 from gpubench.stats.decisions import decide
@@ -90,7 +96,7 @@ def test_several_machines_are_told_apart_by_a_name(
     machines: list[str | None], gpus: list[str | None], columns: tuple[str, ...]
 ) -> None:
     summary = pd.DataFrame({"machine": machines, "gpu_name": gpus, "cpu_name": ["EPYC", "Xeon"]})
-    assert name_machines(summary) == columns
+    assert list_first_machine_column(summary) == columns
 
 
 def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
@@ -117,7 +123,7 @@ def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
 def test_the_noise_that_a_row_borrows(facts: dict[str, object], noise: float) -> None:
     half = {"batch_size": 16, "epoch_time_s": [3.0], "gpus": 1}
     row = {"batch_size": 32, "epoch_time_s": [2.0], "gpus": 1, "before": 10, **facts}
-    assert borrow_noise(make_table([half, row]).summary)[11] == pytest.approx(math.log1p(noise))
+    assert estimate_noise(make_table([half, row]).summary)[11] == pytest.approx(math.log1p(noise))
 
 
 def compare(effect: float, *deviations: float) -> Claim:
@@ -147,9 +153,11 @@ def test_rounds_that_settle_and_the_minutes_of_those_that_lack() -> None:
 
 
 def test_a_round_brings_each_row_a_process_for_each_repeat() -> None:
-    assert plan_rounds(9, 4, 4, 10.0, 2) == Remedy(rounds=5, minutes=30.0)
-    assert plan_rounds(9, 4, 4, 10.0, 2, is_of_seeds=True) == Remedy(rounds=9, minutes=25.0, is_of_seeds=True)
-    assert plan_rounds(4, 2, 5, 1.0, 1) is None  # the sweep has gone five rounds
+    assert make_rounds_remedy(9, 4, 4, 10.0, 2) == Remedy(rounds=5, minutes=30.0)
+    assert make_rounds_remedy(9, 4, 4, 10.0, 2, is_of_seeds=True) == Remedy(
+        rounds=9, minutes=25.0, is_of_seeds=True
+    )
+    assert make_rounds_remedy(4, 2, 5, 1.0, 1) is None  # the sweep has gone five rounds
 
 
 def test_nothing_settles_where_one_claim_takes_too_many_rounds_or_none_is_open() -> None:

@@ -22,7 +22,7 @@ def here():
 def tables():
     """Experiment -> its rows."""
     folder = read_folder(HERE, pytest.fail)
-    return {table.name: folder.table_frame(table) for table in folder.tables}
+    return {table.name: folder.select_table_rows(table) for table in folder.tables}
 
 
 def test_importing_again_gives_what_is_committed(tmp_path):

@@ -66,7 +66,7 @@ def test_one_seed_decides_nothing_and_that_is_told_of_ways_that_change_what_is_l
 def test_seeds_are_repeats_and_further_rounds_of_a_seed_are_no_more_of_them() -> None:
     rounds = {"repeat": [0, 0, 1, 1], "round": [2, 1, 1, 2]}
     table = make_table([row([59.0, 60.0, 61.0, 62.0], **rounds)])
-    assert top1.find_seeds(table) == {10: [60.0, 61.0]}
+    assert top1.collect_top1_by_seed(table) == {10: [60.0, 61.0]}
 
 
 def test_equal_percentages_of_few_images_do_not_prove_that_nothing_varies() -> None:

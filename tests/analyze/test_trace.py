@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import report_folders
-from gpubench.analyze.trace import MOST_POINTS, build_time_trace, measure_use, thin, trace_report
-from gpubench.results.samples_file import readings
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.trace import MOST_POINTS, build_time_trace, compute_cpu_use, make_report_trace, thin
+from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -33,15 +33,17 @@ def test_many_readings_become_means_and_a_gap_begins_another_piece() -> None:
 
 def test_cpu_use_is_of_the_seconds_between_readings_that_lie_apart() -> None:
     busy = [(0.0, 0.0), (1.0, 2.0), (1.1, 9.0), (2.0, 4.0)]
-    assert measure_use(busy, 4) == [(1.0, 50.0), (2.0, 50.0)]
-    assert measure_use(busy, None) == []
+    assert compute_cpu_use(busy, 4) == [(1.0, 50.0), (2.0, 50.0)]
+    assert compute_cpu_use(busy, None) == []
 
 
 def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
     folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
     record = next(record for record in folder.records if record.status == "ok")
     results = Results(folder.path)
-    samples = readings(results.part("samples", record.trial_id, record.attempt, "csv"), lambda _: None)
+    samples = read_samples_file(
+        results.make_part_path("samples", record.trial_id, record.attempt, "csv"), lambda _: None
+    )
     trace = build_time_trace(record, samples, row=0)
     assert trace is not None
     assert set(trace.panels) == {"gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"}
@@ -66,8 +68,8 @@ def test_nothing_that_was_sampled_is_no_trace() -> None:
 
 def test_the_recommended_trial_is_the_one_to_look_at() -> None:
     folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
-    report = next(report for report in report_folders([folder]) if report.name == "mobilenet_v2-4gpu")
-    trace = trace_report(folder, report, lambda _: None)
+    report = next(report for report in make_folder_reports([folder]) if report.name == "mobilenet_v2-4gpu")
+    trace = make_report_trace(folder, report, lambda _: None)
     assert trace is not None
     assert trace.row == report.recommended
     row = report.labels[trace.row]
@@ -76,4 +78,6 @@ def test_the_recommended_trial_is_the_one_to_look_at() -> None:
 
 def test_a_report_without_samples_has_no_trace() -> None:
     folder = read_folder(RESULTS / "titan-xp-2021", lambda _: None)
-    assert all(trace_report(folder, report, pytest.fail) is None for report in report_folders([folder]))
+    assert all(
+        make_report_trace(folder, report, pytest.fail) is None for report in make_folder_reports([folder])
+    )

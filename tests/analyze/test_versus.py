@@ -96,7 +96,7 @@ def test_what_follows_from_a_field_by_itself_may_differ_and_what_was_asked_for_m
 
 
 def test_a_field_of_one_strategy_alone_may_have_its_default_and_no_other_value() -> None:
-    ((name, default),) = catalog.own_fields("local").items()
+    ((name, default),) = catalog.find_strategy_fields("local").items()
     ddp = row(2.0, strategy="ddp", gpus=2)
     for value, expected in ((default, [(11, 10)]), (default + 1, [])):
         table = make_table([ddp, row(1.0, strategy="local", gpus=2, **{name: value})], varied=("strategy",))

@@ -7,7 +7,7 @@ import pytest
 from fixed_folder import ODD, fixed
 
 from gpubench.analyze.folder import Folder, read_folder
-from gpubench.analyze.questions import report_folders, report_table
+from gpubench.analyze.questions import make_folder_reports, make_table_report
 from gpubench.analyze.view import COLUMNS, TableView, parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.core.findings import NetworkSizeFinding, SharingFinding
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 def list_places(folder: Folder, view: TableView) -> list[tuple[str, int]]:
-    summary = folder.table_frame(folder.tables[0])
+    summary = folder.select_table_rows(folder.tables[0])
     rows = summary.loc[view.select_rows(summary)]
     return [
         ("odd" if variant == ODD else "crop", batch)
@@ -85,8 +85,8 @@ def list_labels(report: Report) -> list[int]:
 def test_what_is_chosen_changes_no_figure_and_no_finding(folder: Folder) -> None:
     """Else rows could be chosen for what they say, and the answers would be corrected for fewer claims."""
     (table,) = folder.tables
-    whole = report_table(folder, table)
-    part = report_table(folder, table, parse_view(where=["batch_size>=64"], sort="-epoch_time_s"))
+    whole = make_table_report(folder, table)
+    part = make_table_report(folder, table, parse_view(where=["batch_size>=64"], sort="-epoch_time_s"))
     assert (part.findings, part.warnings, part.labels) == (whole.findings, whole.warnings, whole.labels)
     assert (whole.selection, part.selection) == (
         None, Selection(rows=4, total=7, where=("batch_size>=64",), sort=("epoch_time_s downward",)),
@@ -105,21 +105,21 @@ def test_what_is_chosen_changes_no_figure_and_no_finding(folder: Folder) -> None
 
 def test_groups_of_jobs_and_networks_are_chosen_as_lines() -> None:
     copies = read_folder(committed.folder("h200-copies-rounds-2026"), never_stop)
-    (whole,) = report_folders([copies])
+    (whole,) = make_folder_reports([copies])
     assert isinstance(whole.findings[0], SharingFinding)
-    (part,) = report_folders([copies], parse_view(where=["batch_size=16"], sort="-slowdown"))
+    (part,) = make_folder_reports([copies], parse_view(where=["batch_size=16"], sort="-slowdown"))
     batches = {label: copies.summary["batch_size"][label] for label in list_labels(part)}
     assert set(batches.values()) == {16}
     assert [len(row.labels) for row in part.rows] == [2, 3]  # the pair is slowed down most
     assert [row for row in whole.rows if row in part.rows] == list(part.rows)
     networks = read_folder(committed.folder("h200x2-network-size-2026"), never_stop)
-    (part,) = report_folders([networks], parse_view(where=["model=lenet"], sort="-gmacs_per_image"))
+    (part,) = make_folder_reports([networks], parse_view(where=["model=lenet"], sort="-gmacs_per_image"))
     assert isinstance(part.findings[0], NetworkSizeFinding)
     assert [row.cells[0].value for row in part.rows] == ["lenet x16", "lenet x4", "lenet"]
 
 
 def list_columns(folder: Folder, text: str | None) -> list[str]:
-    (report,) = report_folders([folder], parse_view(text))
+    (report,) = make_folder_reports([folder], parse_view(text))
     assert all(len(row.cells) == len(report.columns) for row in report.rows)
     return [column.name for column in report.columns]
 
@@ -137,7 +137,7 @@ def test_columns_are_added_behind_the_usual_ones_and_removed(folder: Folder) -> 
 
 def test_jobs_stand_each_in_a_row_where_columns_are_asked_for() -> None:
     copies = read_folder(committed.folder("h200-copies-rounds-2026"), never_stop)
-    (report,) = report_folders([copies], parse_view("power_w"))
+    (report,) = make_folder_reports([copies], parse_view("power_w"))
     assert [column.name for column in report.columns][:4] == ["group", "job", "batch_size", "copies"]
     assert list_labels(report) == list(copies.summary.index)
     assert "work" not in list_columns(copies, "-work")
@@ -185,7 +185,7 @@ def test_what_can_not_be_asked(asked: dict[str, object], why: str) -> None:
 
 
 def test_every_column_can_be_a_condition_and_an_order(folder: Folder) -> None:
-    summary = folder.table_frame(folder.tables[0])
+    summary = folder.select_table_rows(folder.tables[0])
     for name in COLUMNS:
         assert len(parse_view(where=[f"{name}!=0"]).select_rows(summary)) <= len(summary)
         assert sorted(parse_view(sort=f"-{name}").select_rows(summary)) == sorted(summary.index)

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.quiet_pipe import OutlivingStream, quiet_pipes
+from gpubench.basics.quiet_pipe import OutlivingStream, outlive_output_readers
 from gpubench.cli import usage
 from gpubench.cli.app import app
 
@@ -37,7 +37,7 @@ def test_what_comes_after_the_reader_has_left_goes_nowhere(buffered: bool) -> No
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(errors),
     ):
-        with quiet_pipes():
+        with outlive_output_readers():
             print("a line")
             print("a problem", file=sys.stderr)
             print("x" * 1_000_000)
@@ -52,7 +52,7 @@ def test_a_reader_who_stays_reads_all_of_it(capfd: pytest.CaptureFixture[str]) -
     with (
         os.fdopen(os.dup(1), "w", encoding="utf-8") as stream,
         contextlib.redirect_stdout(stream),
-        quiet_pipes(),
+        outlive_output_readers(),
     ):
         print("half a line", end="")
         assert sys.stdout.encoding == "utf-8"

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gpubench.basics.rounding import half_up, half_up_text
+from gpubench.basics.rounding import format_half_up, round_half_up
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from gpubench.basics.rounding import half_up, half_up_text
     ],
 )
 def test_half_up(value, digits, text):
-    assert str(half_up(value, digits)) == text
+    assert str(round_half_up(value, digits)) == text
 
 
 @pytest.mark.parametrize("digits", range(7))
@@ -40,6 +40,6 @@ def test_as_text_it_is_the_same_number(digits):
             any_number,
             round(half),
         ):
-            assert half_up_text(value, digits) == f"{half_up(value, digits):,}", value
+            assert format_half_up(value, digits) == f"{round_half_up(value, digits):,}", value
     for value in (0.0, -0.0, -1e-12, 1e-320, 3e38, 10**300):
-        assert half_up_text(value, digits) == f"{half_up(value, digits):,}", value
+        assert format_half_up(value, digits) == f"{round_half_up(value, digits):,}", value

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.basics.slurm_job import current_job, has_company, is_earlier_run
+from gpubench.basics.slurm_job import find_current_job, has_concurrent_runs, is_earlier_run
 
 
 def test_a_job_s_name_tells_each_of_its_runs_apart() -> None:
-    assert current_job({}) == ""
-    assert current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
+    assert find_current_job({}) == ""
+    assert find_current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
     assert (
-        current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"}) == "c/7.2"
+        find_current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"})
+        == "c/7.2"
     )
 
 
@@ -28,7 +29,7 @@ def test_a_job_s_name_tells_each_of_its_runs_apart() -> None:
     ],
 )
 def test_who_is_one_of_several(environ: dict[str, str], has: bool) -> None:
-    assert has_company(environ) is has
+    assert has_concurrent_runs(environ) is has
 
 
 def test_an_earlier_run_of_one_s_own_job_is_over() -> None:

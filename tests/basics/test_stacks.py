@@ -15,7 +15,7 @@ import pytest
 
 import gpubench
 from gpubench.basics import stacks
-from gpubench.basics.stacks import Stack, ask, describe, find_user_frame
+from gpubench.basics.stacks import Stack, describe_stacks, find_user_frame, request_stacks
 
 HANGS = """
 import re, sys, time
@@ -52,7 +52,7 @@ def hanging(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subproce
 @pytest.mark.parametrize("hanging", [IN_C], indirect=True)
 def test_a_call_into_c_that_never_returns_is_found(hanging: subprocess.Popen[str], tmp_path: Path) -> None:
     for _ in range(2):  # and again: what it wrote before is not read twice
-        (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
+        (one,) = request_stacks(tmp_path, [psutil.Process(hanging.pid)])
         assert (one.name, one.place) == ("rank 0", "nets.py:7 stuck")
         assert one.text.count("most recent call first") == 1
     # It goes on as if nothing had been.
@@ -64,7 +64,7 @@ def test_a_stopped_process_is_told_by_its_state(hanging: subprocess.Popen[str], 
     hanging.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, hanging.pid, os.WSTOPPED)
     began = time.monotonic()
-    (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
+    (one,) = request_stacks(tmp_path, [psutil.Process(hanging.pid)])
     # It can't answer, and is not waited for.
     assert time.monotonic() - began < stacks.ANSWER_S
     assert (one.place, one.text) == ("stopped (SIGSTOP)", "")
@@ -75,9 +75,9 @@ def test_who_is_none_of_the_trial_s_is_sent_nothing(hanging: subprocess.Popen[st
     (tmp_path / stacks.FOLDER / f"rank_1-{os.getpid()}").touch()  # a model may write what it likes there
     (tmp_path / stacks.FOLDER / "rubbish").touch()
     (tmp_path / stacks.FOLDER / "rank_2-1²").touch()  # a digit to Python, and no number
-    assert [one.name for one in ask(tmp_path, [psutil.Process(hanging.pid)])] == ["rank 0"]
-    assert ask(tmp_path, []) == []
-    assert ask(tmp_path / "nowhere", [psutil.Process(hanging.pid)]) == []
+    assert [one.name for one in request_stacks(tmp_path, [psutil.Process(hanging.pid)])] == ["rank 0"]
+    assert request_stacks(tmp_path, []) == []
+    assert request_stacks(tmp_path / "nowhere", [psutil.Process(hanging.pid)]) == []
 
 
 @pytest.mark.parametrize("hanging", ["time.sleep(60)"], indirect=True)
@@ -87,7 +87,7 @@ def test_what_a_model_puts_in_the_place_of_an_answer_is_not_waited_for(
     (path,) = (tmp_path / stacks.FOLDER).iterdir()
     path.unlink()
     os.mkfifo(path)
-    (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
+    (one,) = request_stacks(tmp_path, [psutil.Process(hanging.pid)])
     assert one.text == ""
 
 
@@ -95,7 +95,7 @@ def test_a_file_of_any_name_is_where_somebody_was_in() -> None:
     (one,) = [
         stacks.Stack(name="rank 0", state="S", text=f'{HEAD}  File "/x/inception.py", line 12 in forward\n')
     ]
-    assert stacks.describe([one]) == "rank 0 was in inception.py:12 forward"
+    assert stacks.describe_stacks([one]) == "rank 0 was in inception.py:12 forward"
 
 
 HEAD = "Current thread 0x1 (most recent call first):\n"
@@ -155,4 +155,4 @@ def at(name: str, place: str) -> Stack:
     ],
 )
 def test_in_words(found: list[Stack], words: str) -> None:
-    assert describe(found) == words
+    assert describe_stacks(found) == words

@@ -109,13 +109,13 @@ def main() -> int:
 
 
 def tell_machine(options: argparse.Namespace) -> None:
-    facts = environment.environment_facts(environment.machine(None))
+    facts = environment.collect_environment_facts(environment.make_machine(None))
     print(
         f"{datetime.datetime.now():%Y-%m-%d %H:%M}, Linux {platform.release()}, Python {platform.python_version()}"
     )
     print(", ".join(f"{name} {facts[name]}" for name in ("gpubench", "torch", "torchvision")))
     print(
-        f"{environment.cpu_name()}, {len(os.sched_getaffinity(0))} CPUs, {options.busy} of them loaded by busy loops"
+        f"{environment.read_cpu_name()}, {len(os.sched_getaffinity(0))} CPUs, {options.busy} of them loaded by busy loops"
     )
     if options.device == "cuda":
         fields = "--query-gpu=index,name,memory.total,driver_version"
@@ -306,25 +306,25 @@ def tree_line(seconds: float, folder: Path) -> Line:
     has_time = Path(TIME).exists()
     if has_time:
         command = [TIME, "-v", "-o", str(report), *command]
-    here = environment.machine(None)
+    here = environment.make_machine(None)
     watcher = Watcher(None, here, [], here.cpu_ids)
-    watcher.before()
+    watcher.sample_before_trial()
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdin
     assert child.stdout
     time.sleep(0.5)
     watcher.start(child.pid)
     t0 = time.monotonic()
-    watcher.edge(first=True)
+    watcher.sample_window_edge(first=True)
     child.stdin.write("go\n")
     child.stdin.flush()
     done = threading.Thread(target=child.stdout.readline)
     done.start()
     while done.is_alive():
         done.join(max(0.0, watcher.next_deadline() - time.monotonic()))
-        watcher.tick()
+        watcher.sample_due()
     t1 = time.monotonic()
-    watcher.settle()
+    watcher.sample_final_memory()
     child.stdin.write("end\n")
     child.stdin.close()
     if has_time:
@@ -339,7 +339,7 @@ def tree_line(seconds: float, folder: Path) -> Line:
         child.returncode = 0
         spent = usage.ru_utime + usage.ru_stime
     child.stdout.close()
-    seen = compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
+    seen = compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
     ours, wall = seen.result["cpu_s_per_epoch"], t1 - t0
     told = f"{ours:.2f} s" if ours is not None else f"none ({seen.missing['cpu_s_per_epoch']})"
     print(f"process tree: {wall:.2f} s, CPU by gpubench {told}, outside {spent:.2f} s (its start included)")

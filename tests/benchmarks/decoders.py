@@ -45,7 +45,7 @@ def main() -> None:
             "for the loader",
             decoders,
             files,
-            on_cpu.build_transforms(loader.crop_resize(root).cpu),
+            on_cpu.build_cpu_transforms(loader.crop_resize(root).cpu),
             options.pairs,
         )
 

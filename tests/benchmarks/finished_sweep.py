@@ -18,9 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 
 LIBRARIES = [sys.executable, "-c", "import msgspec, pandas, psutil, rich.console, typer.main"]
 EXPERIMENT = """
@@ -63,7 +63,9 @@ def measure_all(home: Path, trials: int) -> Path:
     (measured,) = folder.glob("records/*/*.json")
     record = json.loads(measured.read_text("utf-8"))
     file.write_text(EXPERIMENT.format(sizes=f"8:{trials + 7}:1"))
-    plan = expand(parse(file.read_text(), "finished"), device="cpu", sources=Disk())
+    plan = expand_experiment(
+        parse_experiment(file.read_text(), "finished"), device="cpu", sources=DiskSources()
+    )
     for job in plan.jobs:
         if job.trial_id == record["trial_id"]:
             continue

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.plan import experiment_file
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import Plan, expand, plan_id
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import Plan, expand_experiment, plan_id
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
 
@@ -57,8 +57,8 @@ def planned(trials: int, *, seeds: bool = False) -> Plan:
     text += f"[run]\nrounds = 1\nepochs = {EPOCHS}\n"
     twenty = {"seed": "1:20:1"} if seeds else {"lr": ",".join(f"{n / 100}" for n in range(1, 21))}
     axes = {"batch_size": f"1:{max(trials // 100, 1)}:1", **twenty, "workers": "0,1,2,4,8"}
-    asked = with_options(parse(text, "large"), Options(fields=axes))
-    return expand(asked, device="cuda", sources=Disk(), cpus=64)
+    asked = apply_options(parse_experiment(text, "large"), Options(fields=axes))
+    return expand_experiment(asked, device="cuda", sources=DiskSources(), cpus=64)
 
 
 def write(folder: Path, plan: Plan) -> None:
@@ -67,14 +67,14 @@ def write(folder: Path, plan: Plan) -> None:
     facts = {
         "stored_at": "2026-11-20T09:00:00.000000+00:00", "number": 1, "device": plan.device, "gpus": 1, "cpus": 64,
     }  # fmt: skip
-    sources = Disk()
-    sources.data("procedural")
-    toml = experiment_file.to_toml(plan.experiment, facts | sources.stored())
+    sources = DiskSources()
+    sources.find_data_facts("procedural")
+    toml = experiment_file.format_experiment(plan.experiment, facts | sources.encode_sources())
     results.save_plan("large", plan_id(plan.units), toml)
     real = _real()
     made = set()
     for job in plan.jobs:
-        path = results.part("records", job.trial_id, 1, "json")
+        path = results.make_part_path("records", job.trial_id, 1, "json")
         if path.parent not in made:
             path.parent.mkdir(parents=True, exist_ok=True)
             made.add(path.parent)

@@ -47,7 +47,7 @@ def main() -> None:
         for path in files:
             Path(path).read_bytes()  # both sides read from the page cache
         spec = crop_resize(root)
-        transform = on_cpu.build_transforms(spec.cpu)
+        transform = on_cpu.build_cpu_transforms(spec.cpu)
         ahead = options.workers * (options.prefetch + 1)
         print(f"{options.workers} CPUs, batch {options.batch_size}, {DECODER.name}")
 
@@ -107,12 +107,12 @@ def image_folder(given: Path | None) -> Iterator[str]:
         yield str(given)
         return
     with tempfile.TemporaryDirectory() as folder_:
-        make.make(Path(folder_) / "images", images=2048, val_images=16)
+        make.make_procedural_images(Path(folder_) / "images", images=2048, val_images=16)
         yield str(Path(folder_) / "images")
 
 
 def crop_resize(root: str) -> DataSpec:
-    classes = len(folder.classes(root))
+    classes = len(folder.list_classes(root))
     cpu = transforms(catalog.VARIANTS["crop-resize"].cpu, SIZE)
     return DataSpec(kind="folder", root=root, input_size=SIZE, num_classes=classes, cpu=cpu)
 

@@ -63,7 +63,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
     theirs.close()
     channel = Channel(ours)
     nvml = open_nvml()
-    machine = environment.machine(nvml)
+    machine = environment.make_machine(nvml)
     uuids = [machine.gpus[0].uuid] if options.device == "cuda" else []
     rates: list[tuple[float, float]] = []
     steps = receive(channel)["steps"]
@@ -71,18 +71,18 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
         channel.send({"run": "bare"})
         bare = receive(channel)["images_per_s"]
         watcher = Watcher(nvml, machine, uuids, machine.cpu_ids)
-        watcher.before()
+        watcher.sample_before_trial()
         watcher.start(pid)
         channel.send({"run": "gpubench"})
         inside = None
         while inside is None:
-            watcher.tick()
+            watcher.sample_due()
             received = channel.receive(max(0.0, watcher.next_deadline() - time.monotonic()))
             if received is None:
                 continue
             event = received
             if event.get("event") in ("begin", "end"):
-                watcher.edge(first=event["event"] == "begin")
+                watcher.sample_window_edge(first=event["event"] == "begin")
             inside = event.get("images_per_s")
         rates.append((bare, inside))
     channel.send({"run": "stop"})
@@ -178,7 +178,7 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
         report = (lambda _: None) if quiet else channel.send
         loop = Loop(data, training_step, strategy, step_clock(assignment), report, lambda: None)
         segment = Segment(number=0, steps=steps, measured=True, seconds=WINDOW_S)
-        return loop.run(segment, data.stream()).seconds
+        return loop.train_segment(segment, data.stream()).seconds
 
     return run
 

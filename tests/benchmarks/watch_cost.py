@@ -64,7 +64,7 @@ def main() -> int:
 def measure(options: argparse.Namespace, folder: Path) -> int:
     leader, channels = start(options, folder)  # before NVML is opened: it doesn't survive a fork
     nvml = open_nvml()
-    here = environment.machine(nvml)
+    here = environment.make_machine(nvml)
     cuda = options.device == "cuda"
     if cuda and len(here.gpus) < options.gpus:
         sys.exit(f"{options.gpus} GPUs are asked for, this machine shows {len(here.gpus)}")
@@ -82,7 +82,7 @@ def measure(options: argparse.Namespace, folder: Path) -> int:
     ranks.run(steps)  # clocks and power settle
     clock = Stopped()
     watcher = Watcher(nvml, here, uuids, here.cpu_ids, clock)
-    watcher.before()
+    watcher.sample_before_trial()
     watcher.start(leader)
     changes: list[float] = []
     cpu_s = wall_s = 0.0
@@ -154,7 +154,7 @@ class Ranks:
         deadline = time.monotonic() + ANSWER_S
         while len(seconds) < len(self.channels):
             if watcher and clock:
-                watcher.tick()
+                watcher.sample_due()
                 wait = watcher.next_deadline() - clock()
             else:
                 wait = deadline - time.monotonic()
@@ -164,7 +164,7 @@ class Ranks:
                 assert received is not None
                 event, rank = received, self.channels.index(channel)
                 if event.get("event") in ("begin", "end") and rank == 0 and watcher:
-                    watcher.edge()
+                    watcher.sample_window_edge()
                 if "took_s" in event:  # an answer; a window that begins tells "seconds", too
                     seconds[rank] = event["took_s"]
             if time.monotonic() > deadline:
@@ -181,7 +181,7 @@ def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -
     tree = host.ProcessTree(leader)
     reads: dict[str, Callable[[], Any]] = {
         "tree": tree.cpu_s,
-        "/proc/stat": lambda: host.cpu_time(cpu_ids),
+        "/proc/stat": lambda: host.read_cpu_time(cpu_ids),
     }
     if uuids:
         one = uuids[0]
@@ -277,7 +277,7 @@ def training(
         rank=rank, world=options.gpus, devices=(device,), rendezvous=folder / "rendezvous"
     )
     strategy = DistributedDataParallel(assignment) if options.gpus > 1 else Strategy(assignment)
-    strategy.open()
+    strategy.connect_ranks()
     model = models.build_model(options.model, num_classes=16, input_size=options.size)
     trained = strategy.prepare(model.train(), torch.channels_last, lambda module: module)
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
@@ -301,7 +301,7 @@ def training(
 
     def window(steps: int) -> float:
         segment = Segment(number=0, steps=steps, measured=True, seconds=options.window)
-        return loop.run(segment, stream).seconds
+        return loop.train_segment(segment, stream).seconds
 
     return window
 

@@ -21,7 +21,7 @@ from gpubench.results.store import Results
 from gpubench.store.holder import Holder
 from gpubench.store.work_claims import WorkClaims, WorkItem
 
-GONE = replace(Holder.here(), pid=2**22 + 1, began="1")
+GONE = replace(Holder.make_current(), pid=2**22 + 1, began="1")
 
 
 def open_claims(folder: Path, owner: Holder | None = None) -> WorkClaims:

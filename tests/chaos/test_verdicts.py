@@ -36,7 +36,7 @@ def record(trial: str, attempt: int = 1, status: Any = "ok", group: str | None =
 
 
 def folder(*records: Record, logs: tuple[str, ...] = ()) -> Folder:
-    stored = {f"records/x/{r.trial_id}-{r.attempt}.json": json.dumps(r.stored()).encode() for r in records}
+    stored = {f"records/x/{r.trial_id}-{r.attempt}.json": json.dumps(r.to_stored()).encode() for r in records}
     return Folder(records=stored, logs=(*(f"{r.trial_id}-{r.attempt}" for r in records), *logs))
 
 
@@ -127,7 +127,7 @@ def test_a_group_counts_again_where_its_baseline_came_later() -> None:
     jobs = [record("td4", number, group="g1") for number in (1, 2)]
     groups = {
         f"records/1x/g1-{job.attempt}.json": json.dumps(
-            GroupRecord(group_id="g1", attempt=job.attempt, jobs=[job]).stored()
+            GroupRecord(group_id="g1", attempt=job.attempt, jobs=[job]).to_stored()
         ).encode()
         for job in jobs
     }

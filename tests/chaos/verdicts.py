@@ -12,7 +12,7 @@ from found import Folder, Found, Start
 from kinds import Damage
 
 from gpubench.results.file_names import parse_name
-from gpubench.results.stored_record import DamagedError, parsed
+from gpubench.results.stored_record import DamagedError, parse_attempt
 from gpubench.schema.record import Record
 
 CODES = (0, 1, 4, 75)
@@ -169,7 +169,7 @@ def rows(start: Start) -> list[dict[str, Any]]:
 
 def _records(path: str, content: bytes) -> list[Record]:
     """The records of a file. Raises DamagedError."""
-    return parsed(path.rpartition("/")[2], content)
+    return parse_attempt(path.rpartition("/")[2], content)
 
 
 def _endings(folder: Folder) -> set[tuple[str, str]]:

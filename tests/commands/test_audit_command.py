@@ -60,7 +60,7 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
 
 def ended(folder: Path, record: Record, status: str) -> None:
     """Gives a stored record another ending."""
-    path = Results(folder).part("records", record.trial_id, record.attempt_name, "json")
+    path = Results(folder).make_part_path("records", record.trial_id, record.attempt_name, "json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": status, "reason": "it ended"}))
 
 

@@ -8,9 +8,9 @@ import scripted
 from benches import node_of
 
 from gpubench.plan.rounds import Rounds
-from gpubench.plan.wall_time import Late
+from gpubench.plan.wall_time import UnstartedUnits
 from gpubench.run.closing import closing_lines
-from gpubench.run.limits import BatchJob, Certainty, Limits, LostGpus, StopRequest
+from gpubench.run.limits import BatchJob, Limits, LostGpus, RoundsLimit, StopRequest
 from gpubench.run.summary import Summary
 
 
@@ -18,7 +18,7 @@ def limits(*, rounds: Rounds | None = None, **certainty: Any) -> Limits:
     return Limits(
         stop=StopRequest(),
         batch_job=BatchJob(),
-        certainty=Certainty(rounds=rounds or Rounds(number=3), **certainty),
+        certainty=RoundsLimit(rounds=rounds or Rounds(number=3), **certainty),
         lost_gpus=LostGpus(node=node_of(scripted.computer(1))),
     )
 
@@ -64,7 +64,9 @@ def test_a_stop_is_said_first_and_explains_all_that_is_left() -> None:
 
 def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
     reached = limits(answered=3)
-    reached.batch_job.late = Late(job="SLURM job 7", left_s=30.0, whole_s=600.0, waiting={"t1": 90.0})
+    reached.batch_job.late = UnstartedUnits(
+        job="SLURM job 7", left_s=30.0, whole_s=600.0, waiting={"t1": 90.0}
+    )
     assert said(Summary(ran=1), reached) == [
         "no time for what is left: 1 unit, of which the shortest takes about 2 min, and SLURM job 7 has 30 s for it; "
         "to continue, run the same command again"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gpubench
-from gpubench.cli.options import list_named_values, offer
+from gpubench.cli.options import list_named_values, make_completer
 
 Offered = Callable[..., list[str]]
 BASH = shutil.which("bash")
@@ -71,7 +71,7 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
 
 
 def test_the_last_of_several_values_is_completed() -> None:
-    assert offer(lambda: ("single", "dp", "ddp"))("single,d") == ["single,dp", "single,ddp"]
+    assert make_completer(lambda: ("single", "dp", "ddp"))("single,d") == ["single,dp", "single,ddp"]
 
 
 def test_every_field_with_named_values_offers_them() -> None:

@@ -77,7 +77,7 @@ def test_a_running_sweep_is_named_and_not_disturbed(status: Status, tmp_path: Pa
     claims = WorkClaims(tmp_path / "a")
     (missing,) = {one.trial_id for one in job.plan.jobs} - {one.trial_id for one in job.records}
     claims.take(WorkItem(missing, 1, "a machine"))
-    log = Results(tmp_path / "a").log(missing, "1")
+    log = Results(tmp_path / "a").make_log_path(missing, "1")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}

@@ -16,8 +16,8 @@ from photo_trees import save_photo
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import bad_images, decoded, folder, resize, square
-from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import with_options
+from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.options import apply_options
 from gpubench.plan.sweep_options import Options
 from gpubench.train.data import folder_source
 
@@ -148,7 +148,7 @@ def test_what_has_changed_is_tried_again(
     elif what == "added":
         save_photo(ant / "new.jpg", 99)
     else:
-        monkeypatch.setattr(bad_images, "_version", lambda package: f"{package} 99")
+        monkeypatch.setattr(bad_images, "_find_package_version", lambda package: f"{package} 99")
     with pytest.raises(TypeError):  # it was called, and wants another argument
         bad_images.find_bad_images(copy)
 
@@ -160,7 +160,7 @@ def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
     shutil.copytree(tree, copy, symlinks=True, ignore=lambda _, names: [n for n in names if n == "pipe.jpg"])
     for path in without:
         (copy / path).unlink(missing_ok=True)
-    clean, skipped = folder.scan(copy), folder.scan(tree, without)
+    clean, skipped = folder.find_folder_facts(copy), folder.find_folder_facts(tree, without)
     assert clean.fingerprint == skipped.fingerprint
     assert (clean.skipped_images, skipped.skipped_images) == (0, len(BAD))
     assert (skipped.train_images, skipped.val_images) == (clean.train_images, clean.val_images) == (16, 4)
@@ -172,8 +172,8 @@ def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
 
 
 def test_a_clean_folder_is_the_same_data_whether_or_not_bad_images_are_left_out(flat: Path) -> None:
-    assert folder.scan(flat, []) == folder.scan(flat)
-    assert folder.scan(flat).skipped_images == 0
+    assert folder.find_folder_facts(flat, []) == folder.find_folder_facts(flat)
+    assert folder.find_folder_facts(flat).skipped_images == 0
 
 
 def test_images_are_held_out_as_if_the_bad_ones_were_not_there(flat: Path) -> None:
@@ -185,11 +185,11 @@ def test_images_are_held_out_as_if_the_bad_ones_were_not_there(flat: Path) -> No
 def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
     cats = [f"cat/{path.name}" for path in sorted((flat / "cat").iterdir())]
     with pytest.raises(UsageError) as caught:
-        folder.scan(flat, cats)
+        folder.find_folder_facts(flat, cats)
     assert str(caught.value) == (
         f"no image of the class {flat}/cat can be decoded: repair them, or remove it"
     )
-    assert folder.scan(flat, cats[1:]).num_classes == 3
+    assert folder.find_folder_facts(flat, cats[1:]).num_classes == 3
 
 
 def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_folder_of_gpubench_s_own_is_tried_too_and_keeps_its_size(
 ) -> None:
     made = resize.resize(flat, tmp_path / "small", size=8)
     (tmp_path / "small" / "train" / "ant" / name).write_bytes(b"damaged")
-    facts = folder.scan(tmp_path / "small", [f"train/ant/{name}"])
+    facts = folder.find_folder_facts(tmp_path / "small", [f"train/ant/{name}"])
     assert (facts.size, facts.skipped_images, facts.train_images) == (8, 1, made.train_images - lost)
     # Without a file that was never one of its images they are the same.
     assert (facts.fingerprint == made.fingerprint) is not bool(lost)
@@ -242,19 +242,19 @@ def test_the_outcome_is_written_whole_and_one_that_is_damaged_is_made_again(flat
 
 
 def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None:
-    file = parse('name = "x"\n[run]\nbad_images = "skip"\n', "x.toml")
+    file = parse_experiment('name = "x"\n[run]\nbad_images = "skip"\n', "x.toml")
     assert file.bad_images == "skip"
-    assert parse(to_toml(file, {}), "again").bad_images == "skip"
-    assert with_options(file, Options()).bad_images == "skip"
-    assert with_options(file, Options(bad_images="fail")).bad_images == "fail"
-    plain = parse('name = "x"\n', "x.toml")
+    assert parse_experiment(format_experiment(file, {}), "again").bad_images == "skip"
+    assert apply_options(file, Options()).bad_images == "skip"
+    assert apply_options(file, Options(bad_images="fail")).bad_images == "fail"
+    plain = parse_experiment('name = "x"\n', "x.toml")
     assert plain.bad_images == "fail"
     # Earlier versions read the plan, too.
-    assert "bad_images" not in to_toml(plain, {})
-    assert with_options(plain, Options(bad_images="skip")).bad_images == "skip"
+    assert "bad_images" not in format_experiment(plain, {})
+    assert apply_options(plain, Options(bad_images="skip")).bad_images == "skip"
     for wrong in ('"drop"', "true", '""'):
         with pytest.raises(UsageError, match="bad_images"):
-            parse(f'name = "x"\n[run]\nbad_images = {wrong}\n', "x.toml")
+            parse_experiment(f'name = "x"\n[run]\nbad_images = {wrong}\n', "x.toml")
 
 
 def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None:
@@ -267,9 +267,13 @@ def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None
     assert told[-1] == f"  and 17 more; {tmp_path / 'all.txt'} names them all"
     assert bad_images.describe_bad_images(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
     assert bad_images.describe_bad_images([], 1, tmp_path, None) == []
-    assert bad_images.write_list(bad[:2]) == "".join(f"{image.path}\t{image.reason}\n" for image in bad[:2])
+    assert bad_images.format_bad_images_file(bad[:2]) == "".join(
+        f"{image.path}\t{image.reason}\n" for image in bad[:2]
+    )
 
 
 def test_a_name_of_any_bytes_is_one_line() -> None:
-    (line,) = bad_images.write_list([bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]).splitlines()
+    (line,) = bad_images.format_bad_images_file(
+        [bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]
+    ).splitlines()
     assert line == "a\\xff\\n\\t\\x1b[2J\\u202eü.jpg\tr"

@@ -32,7 +32,7 @@ def test_a_folder_with_a_split_keeps_it(tmp_path: Path, partner: str) -> None:
     root = touch(tmp_path, "train/b/1.JPG", "train/a/2.png", "train/a/x/1.webp", f"{partner}/b/9.jpg")
     assert names(root, "train") == [("train/a/2.png", 0), ("train/a/x/1.webp", 0), ("train/b/1.JPG", 1)]
     assert names(root, "val") == [(f"{partner}/b/9.jpg", 1)]
-    assert folder.classes(root) == ["a", "b"]
+    assert folder.list_classes(root) == ["a", "b"]
 
 
 def test_without_a_split_every_tenth_image_of_a_class_is_held_out(flat: Path) -> None:
@@ -60,7 +60,7 @@ def test_other_files_hidden_files_and_empty_folders_are_no_images(tmp_path: Path
     )
     (root / "b").mkdir()
     assert names(root, "train") == [("a/1.jpg", 0), ("a/2.jpg/3.png", 0)]
-    assert folder.classes(root) == ["a"]
+    assert folder.list_classes(root) == ["a"]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 12, 40])
@@ -79,17 +79,17 @@ def test_a_limit_is_spread_evenly_and_a_larger_one_contains_it(flat: Path, limit
 def test_the_fingerprint_is_of_the_content_not_of_the_place_or_the_time(flat: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "deep" / "copy"
     shutil.copytree(flat, elsewhere, copy_function=shutil.copyfile)
-    before = folder.scan(flat)
-    after = folder.scan(elsewhere)
+    before = folder.find_folder_facts(flat)
+    after = folder.find_folder_facts(elsewhere)
     assert after.fingerprint == before.fingerprint
     assert (before.root, after.root) == (str(flat), str(elsewhere))
     assert (before.train_images, before.val_images, before.num_classes) == (37, 3, 3)
 
     (elsewhere / "ant" / "001.jpg").rename(elsewhere / "ant" / "0010.jpg")
-    renamed = folder.scan(elsewhere).fingerprint
+    renamed = folder.find_folder_facts(elsewhere).fingerprint
     with (flat / "ant" / "001.jpg").open("ab") as file:
         file.write(b"\0")
-    assert len({before.fingerprint, renamed, folder.scan(flat).fingerprint}) == 3
+    assert len({before.fingerprint, renamed, folder.find_folder_facts(flat).fingerprint}) == 3
 
 
 def test_an_empty_folder_says_which_layout_is_expected(tmp_path: Path) -> None:
@@ -109,17 +109,17 @@ def test_an_image_that_is_no_file_is_named(flat: Path, kind: str) -> None:
         with socket.socket(socket.AF_UNIX) as end:
             end.bind(str(bad))
     with pytest.raises(UsageError, match=rf"^the image {bad} is no file") as caught:
-        folder.scan(flat)
+        folder.find_folder_facts(flat)
     assert "\n" not in str(caught.value)
 
 
 def test_a_link_in_circles_is_named(flat: Path) -> None:
     (flat / "ant" / "more").symlink_to(flat / "bee")
     # A link to another folder is as good as that folder.
-    assert folder.scan(flat).train_images == 48
+    assert folder.find_folder_facts(flat).train_images == 48
     (flat / "bee" / "back").symlink_to(flat / "ant")
     with pytest.raises(UsageError, match=r"^the link .*(more|back) leads back to a folder that it lies in"):
-        folder.scan(flat)
+        folder.find_folder_facts(flat)
 
 
 @pytest.mark.parametrize("what", ["ant", "ant/001.jpg"])
@@ -127,15 +127,15 @@ def test_what_must_not_be_read_is_named(room: Path, flat: Path, what: str) -> No
     """Root may read everything, so somebody else looks."""
     tree = shutil.copytree(flat, room / "flat")
     (tree / what).chmod(0)
-    reply = as_user(65534, lambda: folder.scan(tree))
+    reply = as_user(65534, lambda: folder.find_folder_facts(tree))
     (tree / what).chmod(0o755)
     assert re.fullmatch(rf"UnusableError: can't read the image.*{what}.*", reply)
     assert "ermission" in reply
 
 
 def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
-    before = folder.scan(flat).train_images
+    before = folder.find_folder_facts(flat).train_images
     (flat / "ant" / "loop.jpg").symlink_to("loop.jpg")
     with pytest.raises(UsageError, match=r"loop\.jpg (is a link|is no file).*--bad-images skip"):
-        folder.scan(flat)
-    assert folder.scan(flat, {"ant/loop.jpg"}).train_images == before
+        folder.find_folder_facts(flat)
+    assert folder.find_folder_facts(flat, {"ant/loop.jpg"}).train_images == before

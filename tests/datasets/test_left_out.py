@@ -12,11 +12,11 @@ from benches import run_with, sweep_of
 from warm_command import WarmCommand
 
 from gpubench.datasets import bad_images
-from gpubench.node.environment import machine
+from gpubench.node.environment import make_machine
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.plan import Plan, expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.render.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.run.images import left_out_lines, store_left_out
@@ -71,10 +71,10 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
         patch.setenv("GPUBENCH_DATA", str(place / "home"))
         records: dict[str, list[Record]] = {}
         for policy in ("fail", "skip"):
-            experiment = parse(TEXT.format(root, policy), "bad.toml")
-            sources = Disk(experiment.bad_images)
-            plan = expand(experiment, device="cpu", sources=sources)
-            work = sweep_of(plan, place / "results", machine(None), sources=sources)
+            experiment = parse_experiment(TEXT.format(root, policy), "bad.toml")
+            sources = DiskSources(experiment.bad_images)
+            plan = expand_experiment(experiment, device="cpu", sources=sources)
+            work = sweep_of(plan, place / "results", make_machine(None), sources=sources)
             work.runner.results.create()
             work.load()
             before = len(work.records)
@@ -176,12 +176,12 @@ def test_a_folder_of_broken_images_is_told_as_such(
 
 def test_what_gpubench_makes_itself_and_named_data_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bad_images, "find_bad_images", None)
-    sources = Disk("skip")
+    sources = DiskSources("skip")
     for name in ("procedural", "procedural:64x96", "cifar10"):
-        assert sources.data(name) == Disk("fail").data(name)
-        assert sources.without(name) == frozenset()
+        assert sources.find_data_facts(name) == DiskSources("fail").find_data_facts(name)
+        assert sources.find_left_out_images(name) == frozenset()
 
 
 def test_a_policy_that_fails_tries_nothing(colours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bad_images, "find_bad_images", None)
-    assert Disk("fail").data(str(colours)).skipped_images == 0
+    assert DiskSources("fail").find_data_facts(str(colours)).skipped_images == 0

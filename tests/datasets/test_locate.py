@@ -14,11 +14,11 @@ TINY = "procedural:24x32"
 def test_procedural_facts_come_from_the_recipe_and_need_no_disk(home: Path) -> None:
     facts = locate.find_facts("procedural")
     assert (facts.train_images, facts.val_images, facts.num_classes) == (10_240, 1_024, 16)
-    assert facts.fingerprint == make.procedural_marker().fingerprint
+    assert facts.fingerprint == make.make_procedural_marker().fingerprint
     assert facts.fingerprint == locate.find_facts("procedural:10240").fingerprint
     small = locate.find_facts("procedural:640x96")
     assert (small.train_images, small.val_images) == (640, 64)
-    assert small.fingerprint == make.procedural_marker(640, 64, size=(96, 72)).fingerprint
+    assert small.fingerprint == make.make_procedural_marker(640, 64, size=(96, 72)).fingerprint
     assert not home.exists()
 
 
@@ -60,19 +60,19 @@ def test_the_plan_says_in_words_what_ready_then_does() -> None:
         ("24 + 64", "make"),
         ("24 + 64", "resize to 16×16"),
     ]
-    place = locate.make_ready(TINY, "resized", 16)
+    place = locate.ensure_files(TINY, "resized", 16)
     assert locate.plan_steps(TINY, "resized", 16) == []
-    assert folder.scan(place).size == 16
+    assert folder.find_folder_facts(place).size == 16
     (step,) = locate.plan_steps(TINY, "decoded", 8)
     assert step.what.endswith("decode to 8×8")
-    images, _ = decoded.open_decoded(locate.make_ready(TINY, "decoded", 8), "train")
+    images, _ = decoded.open_decoded(locate.ensure_files(TINY, "decoded", 8), "train")
     assert images.shape == (24, 3, 8, 8)
-    made = locate.make_ready(TINY, "full", 999)
-    assert folder.scan(made).fingerprint == locate.find_facts(TINY).fingerprint
+    made = locate.ensure_files(TINY, "full", 999)
+    assert folder.find_folder_facts(made).fingerprint == locate.find_facts(TINY).fingerprint
 
 
 def test_what_needs_no_images_makes_none(home: Path) -> None:
-    locate.make_ready("procedural", "none", 224)
+    locate.ensure_files("procedural", "none", 224)
     assert locate.plan_steps("procedural", "none", 224) == []
     assert not home.exists()
 
@@ -81,7 +81,7 @@ def test_a_folder_that_is_resized_already_is_taken_as_it_is(flat: Path, tmp_path
     resize.resize(flat, tmp_path / "small", size=16)
     small = str(tmp_path / "small")
     assert locate.plan_steps(small, "resized", 16) == []
-    assert locate.make_ready(small, "resized", 16) == tmp_path / "small"
+    assert locate.ensure_files(small, "resized", 16) == tmp_path / "small"
     assert locate.plan_steps(small, "resized", 12) != []
 
 
@@ -98,4 +98,4 @@ def test_the_home_follows_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_home_that_cannot_be_made_is_an_error_of_one_line(home: Path) -> None:
     home.write_text("a file")
     with pytest.raises(UnusableError, match=r"can't write into .*set GPUBENCH_DATA"):
-        locate.make_ready(TINY, "full", 16)
+        locate.ensure_files(TINY, "full", 16)

@@ -13,7 +13,7 @@ from photo_trees import tree
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder, make, marker
-from gpubench.datasets.built import amount
+from gpubench.datasets.built import format_bytes
 
 SMALL = {"images": 40, "val_images": 8, "classes": 4, "size": (48, 36)}
 
@@ -56,14 +56,16 @@ def is_running(pid: int) -> bool:
 
 def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
     root, seen = tmp_path / "made", []
-    facts = make.make(root, **SMALL, progress=lambda done, total: seen.append((done, total)))
+    facts = make.make_procedural_images(
+        root, **SMALL, progress=lambda done, total: seen.append((done, total))
+    )
     assert (facts.train_images, facts.val_images, facts.num_classes, facts.size) == (40, 8, 4, None)
     assert len(folder.list_images(root, "train")) == 40
     assert [label for _, label in folder.list_images(root, "val")] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert (
         facts.fingerprint
-        == make.procedural_marker(40, 8, 4, 0, (48, 36)).fingerprint
-        == folder.scan(root).fingerprint
+        == make.make_procedural_marker(40, 8, 4, 0, (48, 36)).fingerprint
+        == folder.find_folder_facts(root).fingerprint
     )
     assert json.loads((root / marker.NAME).read_text())["fingerprint"] == facts.fingerprint
     assert (seen[0], seen[-1]) == ((0, 48), (48, 48))
@@ -72,22 +74,22 @@ def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_recipe_gives_the_same_bytes_in_any_number_of_processes(tmp_path: Path) -> None:
-    make.make(tmp_path / "a", **SMALL, processes=1)
-    make.make(tmp_path / "b", **SMALL, processes=3)
+    make.make_procedural_images(tmp_path / "a", **SMALL, processes=1)
+    make.make_procedural_images(tmp_path / "b", **SMALL, processes=3)
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
 
 
 def test_every_part_of_the_recipe_has_its_own_fingerprint_and_place() -> None:
     recipes = [
-        make.procedural_marker(),
-        make.procedural_marker(images=640),
-        make.procedural_marker(val_images=64),
-        make.procedural_marker(classes=8),
-        make.procedural_marker(seed=1),
-        make.procedural_marker(size=(96, 72)),
+        make.make_procedural_marker(),
+        make.make_procedural_marker(images=640),
+        make.make_procedural_marker(val_images=64),
+        make.make_procedural_marker(classes=8),
+        make.make_procedural_marker(seed=1),
+        make.make_procedural_marker(size=(96, 72)),
     ]
     assert len({recipe.fingerprint for recipe in recipes}) == len(recipes)
-    assert len({make.default_root(recipe) for recipe in recipes}) == len(recipes)
+    assert len({make.find_default_root(recipe) for recipe in recipes}) == len(recipes)
 
 
 @pytest.mark.slow
@@ -97,7 +99,7 @@ def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
     assert [process.returncode for process in both] == [0, 0], outputs
     calls = sorted(int(out) for out, _ in outputs)
     assert calls[0] == 0 < calls[1]
-    assert folder.scan(tmp_path / "made").train_images == 120
+    assert folder.find_folder_facts(tmp_path / "made").train_images == 120
     assert sorted(p.name for p in tmp_path.iterdir()) == [".made.lock", "made"]
 
 
@@ -119,7 +121,7 @@ def test_a_build_that_is_stopped_leaves_no_finished_folder_and_no_processes(
     assert not any(map(is_running, workers))
     if number == signal.SIGKILL:
         assert list(tmp_path.glob(".made.partial-*"))  # nobody could clean up: the next one does
-    make.make(tmp_path / "made", **SMALL)
+    make.make_procedural_images(tmp_path / "made", **SMALL)
     assert sorted(p.name for p in tmp_path.iterdir()) == [".made.lock", "made"]
 
 
@@ -150,30 +152,30 @@ def test_a_disk_that_refuses_ends_in_one_line_and_leaves_nothing(tmp_path: Path)
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    make.make(tmp_path / "mine", **SMALL)  # an empty one is taken
+    make.make_procedural_images(tmp_path / "mine", **SMALL)  # an empty one is taken
     before = tree(tmp_path / "mine")
     with pytest.raises(UsageError, match="holds something else"):
-        make.make(tmp_path / "mine", **{**SMALL, "seed": 1})
+        make.make_procedural_images(tmp_path / "mine", **{**SMALL, "seed": 1})
     assert tree(tmp_path / "mine") == before
 
 
 def test_a_folder_that_lost_an_image_is_neither_done_nor_of_that_fingerprint(tmp_path: Path) -> None:
-    made = make.make(tmp_path / "made", **SMALL)
+    made = make.make_procedural_images(tmp_path / "made", **SMALL)
     Path(folder.list_images(tmp_path / "made", "train")[5][0]).unlink()
-    assert folder.scan(tmp_path / "made").fingerprint != made.fingerprint
+    assert folder.find_folder_facts(tmp_path / "made").fingerprint != made.fingerprint
     with pytest.raises(UnusableError, match="lost or gained files"):
-        make.make(tmp_path / "made", **SMALL)
+        make.make_procedural_images(tmp_path / "made", **SMALL)
 
 
 @pytest.mark.parametrize("wrong", [{"classes": 0}, {"classes": 1001}, {"images": 3}, {"size": (10, 10)}])
 def test_a_recipe_that_cannot_be_made_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
-        make.make(tmp_path / "made", **{**SMALL, **wrong})
+        make.make_procedural_images(tmp_path / "made", **{**SMALL, **wrong})
     assert not list(tmp_path.iterdir())
 
 
 def test_amounts_read_as_people_say_them() -> None:
-    assert [amount(n) for n in (1_056_000_000, 104_000_000, 38_400_000, 10)] == [
+    assert [format_bytes(n) for n in (1_056_000_000, 104_000_000, 38_400_000, 10)] == [
         "1.1 GB",
         "0.1 GB",
         "38.4 MB",

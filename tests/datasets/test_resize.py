@@ -18,7 +18,7 @@ def stems(root: Path, split: str) -> list[tuple[str, str, int]]:
 def test_the_copy_has_the_same_classes_names_and_split(flat: Path, tmp_path: Path) -> None:
     facts = resize.resize(flat, tmp_path / "small", size=24)
     assert facts.size == 24
-    assert folder.classes(tmp_path / "small") == folder.classes(flat)
+    assert folder.list_classes(tmp_path / "small") == folder.list_classes(flat)
     for split in ("train", "val"):
         assert stems(tmp_path / "small", split) == stems(flat, split)
         for path, _ in folder.list_images(tmp_path / "small", split):
@@ -56,7 +56,7 @@ def test_a_second_call_makes_nothing_and_another_size_lies_elsewhere(flat: Path,
     other = resize.resize(flat, size=20)
     assert other.root != first.root
     assert other.fingerprint != first.fingerprint
-    assert Path(str(first.root)).name == f"resized-{folder.scan(flat).fingerprint}-16"
+    assert Path(str(first.root)).name == f"resized-{folder.find_folder_facts(flat).fingerprint}-16"
 
 
 def test_broken_images_are_counted_and_the_first_is_named(flat: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docs_pages.placing import write
 
-from gpubench.basics.words import listed
+from gpubench.basics.words import format_list
 from gpubench.schema.doubts import DOUBTS, Doubt
 
 HEAD = "| code | what it says | casts doubt on |\n|---|---|---|\n"
@@ -27,7 +27,7 @@ def text() -> str:
 
 def codes(wanted: Callable[[Doubt], bool]) -> str:
     """The codes of these doubts, as pages name them: `dp` and `stranger`."""
-    return listed([f"`{doubt.code}`" for doubt in DOUBTS if wanted(doubt)])
+    return format_list([f"`{doubt.code}`" for doubt in DOUBTS if wanted(doubt)])
 
 
 def _below() -> str:

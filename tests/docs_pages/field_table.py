@@ -11,8 +11,8 @@ from typing import Any
 
 from docs_pages.placing import write
 
-from gpubench.plan.values import as_text
-from gpubench.schema.field import About
+from gpubench.plan.values import format_field_value
+from gpubench.schema.field import FieldDescription
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 HEAD = "| field | default | option | what it is |\n| --- | --- | --- | --- |\n"
@@ -23,18 +23,18 @@ def text() -> str:
     return HEAD + "".join(_row(name, about) for name, about in ABOUT.items())
 
 
-def _row(name: str, about: About) -> str:
+def _row(name: str, about: FieldDescription) -> str:
     option = f"`{about.option.name}`" if about.option else ""
     what = f"{about.meaning}; {about.note}" if about.note else about.meaning
     return f"| `{name}` | {_default(about, DEFAULTS[name])} | {option} | {what} |\n"
 
 
-def _default(about: About, value: Any) -> str:
+def _default(about: FieldDescription, value: Any) -> str:
     if about.default:
         return about.default
     if value is None:
         return f"auto: {about.auto}" if about.auto else "–"
-    return f"`{as_text(value)}`"
+    return f"`{format_field_value(value)}`"
 
 
 if __name__ == "__main__":

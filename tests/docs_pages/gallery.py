@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.basics.safe_name import safe_name
 from gpubench.render.draw import draw_file
@@ -52,7 +52,7 @@ def list_main(home: Path, name: str) -> list[Picture]:
     """The pictures of a folder's page, in their order there."""
     pictures = {
         picture.name: picture
-        for report in report_folders([read_folder(home / name, _refuse)])
+        for report in make_folder_reports([read_folder(home / name, _refuse)])
         for picture in list_pictures(report)
     }
     return [pictures[wanted] for wanted in PICTURES[name]]

@@ -239,7 +239,9 @@ def test_ctrl_c_is_no_finding() -> None:
 def test_on_a_terminal_everything_fits_and_nothing_is_lost() -> None:
     words = " ".join(f"word{k}" for k in range(40))
     console = Console(force_terminal=True, width=80, record=True, highlight=False, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-    answer.show([a_finding(verdict="doubt", found=words, remedy="do this, then that " * 6)], console)
+    answer.print_findings(
+        [a_finding(verdict="doubt", found=words, remedy="do this, then that " * 6)], console
+    )
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= 80
     assert " ".join(" ".join(lines).split()).count("word") == 40
@@ -248,8 +250,8 @@ def test_on_a_terminal_everything_fits_and_nothing_is_lost() -> None:
 
 def test_the_summary_counts_and_names_what_forbids() -> None:
     found = [a_finding(), a_finding(verdict="doubt"), a_finding(verdict="no", name="imports", forbids=True)]
-    assert answer.summary(found) == "1 ok, 1 doubt, 1 no: no sweep can run here: imports"
-    assert answer.summary(found[:2]) == "1 ok, 1 doubt, 0 no: a sweep can run here"
+    assert answer.format_summary(found) == "1 ok, 1 doubt, 1 no: no sweep can run here: imports"
+    assert answer.format_summary(found[:2]) == "1 ok, 1 doubt, 0 no: a sweep can run here"
 
 
 def test_torch_is_tried_last() -> None:

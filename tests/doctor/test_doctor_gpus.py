@@ -43,11 +43,11 @@ class Healthy(FakeNvml):
 
 
 def at_gpus(here: CheckContext) -> list[CheckResult]:
-    checks = (gpus.driver, gpus.listed, gpus.compute_modes)
+    checks = (gpus.check_driver, gpus.check_listed_gpus, gpus.check_compute_modes)
     return [
         *(finding for check in checks for finding in check(here)),
-        *gpus.others(here, seconds=0.01),
-        *gpus.readings(here),
+        *gpus.check_others_on_gpus(here, seconds=0.01),
+        *gpus.check_readings(here),
     ]
 
 
@@ -78,7 +78,7 @@ def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error:
     assert wrong, "nobody noticed"
     for finding in wrong.values():
         assert error in finding.found
-        own = explain_fault(error) or remedies.remedy(error, remedies.NVML, "")
+        own = explain_fault(error) or remedies.choose_remedy(error, remedies.NVML, "")
         # An error that NVML knows has a remedy of its own.
         assert finding.remedy == own != ""
         # A figure that is lost stops no sweep.
@@ -102,14 +102,14 @@ def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error:
 def test_what_stands_in_is_a_doubt_and_what_is_lost_a_no(
     broken: set[str], name: str, verdict: str, cost: str
 ) -> None:
-    finding = not_ok(list(gpus.readings(context(Healthy(broken=broken)))))[name]
+    finding = not_ok(list(gpus.check_readings(context(Healthy(broken=broken)))))[name]
     assert finding.verdict == verdict
     assert cost in finding.found
 
 
 def test_values_that_differ_are_told_for_each_gpu() -> None:
     nvml = Healthy(answers={"power_w": {"GPU-00": 71.0, "GPU-11": 93.0}})
-    told = {finding.name: finding.found for finding in gpus.readings(context(nvml))}
+    told = {finding.name: finding.found for finding in gpus.check_readings(context(nvml))}
     assert re.fullmatch(r"71 W \(.*\) \| 93 W \(.*\)", told["power"])
 
 
@@ -120,7 +120,7 @@ def test_no_gpu_draws_0_w() -> None:
 
 
 def test_an_empty_buffer_is_none() -> None:
-    wrong = not_ok(list(gpus.readings(context(FakeNvml()))))
+    wrong = not_ok(list(gpus.check_readings(context(FakeNvml()))))
     assert "keeps no buffer" in wrong["GPU time buffer"].found
     assert "keeps no buffer" in wrong["power buffer"].found
 
@@ -128,7 +128,7 @@ def test_an_empty_buffer_is_none() -> None:
 def test_one_gpu_of_two_is_told_apart() -> None:
     nvml = Healthy()
     del nvml.buffers[gpu(1).uuid, "power_w"]
-    lines = [f for f in gpus.readings(context(nvml)) if f.name == "power buffer"]
+    lines = [f for f in gpus.check_readings(context(nvml)) if f.name == "power buffer"]
     assert [(f.verdict, f.found.partition(":")[0]) for f in lines] == [("ok", "GPU 0"), ("doubt", "GPU 1")]
 
 
@@ -149,19 +149,19 @@ def test_it_speaks_of_visible_gpus_by_their_visible_numbers() -> None:
 def test_all_gpus_busy_forbids_a_sweep() -> None:
     nvml = Healthy(answers={"utilisation": running({"GPU-00": 90.0, "GPU-11": 95.0})})
     nvml.buffers.clear()
-    busy = [f for f in gpus.others(context(nvml), seconds=0.01) if f.name == "busy"]
+    busy = [f for f in gpus.check_others_on_gpus(context(nvml), seconds=0.01) if f.name == "busy"]
     assert len(busy) == 2
     assert all(f.forbids and "--allow-busy" in f.remedy for f in busy)
 
 
 def test_processes_that_cannot_be_listed_are_not_nobody() -> None:
-    found = gpus.others(context(Healthy(broken={"processes"})), seconds=0.01)
+    found = gpus.check_others_on_gpus(context(Healthy(broken={"processes"})), seconds=0.01)
     assert not any("nobody" in finding.found for finding in found)
 
 
 def test_an_idle_stranger_and_a_desktop_are_doubts() -> None:
     nvml = Healthy(answers={"processes": {"GPU-00": [(1, 500.0)]}, "desktop": {"GPU-11": [(1, 80.0)]}})
-    found = [f for f in gpus.others(context(nvml), seconds=0.01) if f.verdict != "ok"]
+    found = [f for f in gpus.check_others_on_gpus(context(nvml), seconds=0.01) if f.verdict != "ok"]
     assert [f.verdict for f in found] == ["doubt", "doubt"]
     assert "500 MiB" in found[0].found
     assert "desktop" in found[1].found

@@ -14,7 +14,7 @@ from doctored import by_name, context
 from fake_nvml import FakeNvml
 
 from gpubench.doctor import host
-from gpubench.node.allocation import allocation
+from gpubench.node.allocation import find_allocation
 from gpubench.node.watch import host as watched
 from gpubench.node.watch import host_load
 
@@ -22,19 +22,19 @@ Usage = namedtuple("Usage", "total used free")
 
 
 def test_versions_are_told() -> None:
-    found = by_name(host.versions(context()))
+    found = by_name(host.check_versions(context()))
     assert {"gpubench", "Python", "torch", "torchvision", "system"} == set(found)
 
 
 def test_one_cpu_is_a_doubt() -> None:
     machine = dataclasses.replace(scripted.computer(), cpu_ids=(0,), cpu_count=1)
-    assert by_name(host.cpus(context(machine=machine)))["CPUs"].verdict == "doubt"
+    assert by_name(host.check_cpus(context(machine=machine)))["CPUs"].verdict == "doubt"
 
 
 @pytest.mark.parametrize(("busy", "verdict"), [(3.0, "ok"), (80.0, "doubt")])
 def test_a_busy_host_is_a_doubt(monkeypatch: pytest.MonkeyPatch, busy: float, verdict: str) -> None:
     monkeypatch.setattr(host, "busy_pct", lambda *_: busy)
-    assert by_name(host.cpus(context()))["other load"].verdict == verdict
+    assert by_name(host.check_cpus(context()))["other load"].verdict == verdict
 
 
 def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(host_load.host, "cpu_time", nothing)
     monkeypatch.setattr(watched.ProcessTree, "pss_mib", nothing)
-    found = by_name(host.cpus(context()))
+    found = by_name(host.check_cpus(context()))
     assert (found["CPU time"].verdict, found["host memory"].verdict) == ("no", "no")
 
 
@@ -51,18 +51,18 @@ def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None
 def test_shared_memory(monkeypatch: pytest.MonkeyPatch, free: int, verdict: str) -> None:
     monkeypatch.setattr(host.shutil, "disk_usage", lambda _: Usage(free, 0, free))
     machine = dataclasses.replace(scripted.computer(gpus=1), cpu_count=16)
-    assert by_name(host.limits(context(machine=machine)))["shared memory"].verdict == verdict
+    assert by_name(host.check_limits(context(machine=machine)))["shared memory"].verdict == verdict
 
 
 def test_no_shared_memory_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(host, "SHARED", tmp_path / "none")
-    assert by_name(host.limits(context()))["shared memory"].verdict == "no"
+    assert by_name(host.check_limits(context()))["shared memory"].verdict == "no"
 
 
 @pytest.mark.parametrize(("soft", "verdict"), [(1024, "doubt"), (4096, "ok"), (resource.RLIM_INFINITY, "ok")])
 def test_open_files(monkeypatch: pytest.MonkeyPatch, soft: int, verdict: str) -> None:
     monkeypatch.setattr(host.resource, "getrlimit", lambda _: (soft, soft))
-    assert by_name(host.limits(context()))["open files"].verdict == verdict
+    assert by_name(host.check_limits(context()))["open files"].verdict == verdict
 
 
 JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
@@ -70,12 +70,12 @@ JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
 
 def in_job(gpus: int = 0, **more: str) -> Any:
     environ = JOB | more
-    machine = dataclasses.replace(scripted.computer(gpus=gpus), allocation=allocation(environ))
-    return by_name(host.slurm(context(FakeNvml() if gpus else None, machine, environ=environ)))
+    machine = dataclasses.replace(scripted.computer(gpus=gpus), allocation=find_allocation(environ))
+    return by_name(host.check_slurm_job(context(FakeNvml() if gpus else None, machine, environ=environ)))
 
 
 def test_outside_a_job() -> None:
-    assert by_name(host.slurm(context()))["job"].found == "not inside one"
+    assert by_name(host.check_slurm_job(context()))["job"].found == "not inside one"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_images_that_are_to_be_made(images: Path) -> None:
-    found = by_name(host.folders(context()))["images"]
+    found = by_name(host.check_folders(context()))["images"]
     assert found.verdict == "ok"
     assert "512 + 64 images" in found.found
     assert str(images) in found.found
@@ -121,21 +121,21 @@ def test_images_that_are_to_be_made(images: Path) -> None:
 def test_a_resident_batch_needs_no_images(images: Path) -> None:
     """The built-in sweep on a GPU has one."""
     images.write_text("")
-    found = by_name(host.folders(context(FakeNvml())))["images"]
+    found = by_name(host.check_folders(context(FakeNvml())))["images"]
     assert (found.verdict, "(synthetic)" in found.found) == ("ok", True)
 
 
 def test_a_file_where_the_images_should_go(images: Path) -> None:
     images.write_text("")
-    assert by_name(host.folders(context()))["images"].forbids
+    assert by_name(host.check_folders(context()))["images"].forbids
 
 
 @pytest.mark.usefixtures("images")
 def test_results_go_where_they_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = context(environ={"GPUBENCH_OUT": str(tmp_path / "a" / "b")})
-    found = by_name(host.folders(here))["results"]
+    found = by_name(host.check_folders(here))["results"]
     assert (found.verdict, str(tmp_path / "a" / "b") in found.found) == ("ok", True)
     assert not (tmp_path / "a").exists()
     monkeypatch.setattr(host.os, "access", lambda *_: False)
-    found = by_name(host.folders(here))["results"]
+    found = by_name(host.check_folders(here))["results"]
     assert (found.forbids, "--out" in found.remedy) == (True, True)

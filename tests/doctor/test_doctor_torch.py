@@ -45,7 +45,12 @@ HELD: dict[str, list[tuple[int, float | None]]] = {"GPU-00": [(PID, 614.0)], "GP
 def findings(told: TorchReport, nvml: Nvml | None = None) -> Mapping[str, CheckResult]:
     """By name; the worst of those that share one."""
     here = context(nvml or FakeNvml(answers={"processes": HELD}), told=told)
-    checks = (torch_works.imports, torch_works.cuda, torch_works.process_memory, torch_works.ranks)
+    checks = (
+        torch_works.check_imports,
+        torch_works.check_cuda,
+        torch_works.check_process_memory,
+        torch_works.check_ranks,
+    )
     return by_name(finding for check in checks for finding in check(here))
 
 
@@ -164,10 +169,10 @@ def test_a_child_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
     began = time.monotonic()
     environ = fake_torch(tmp_path, "import time; time.sleep(600)")
     with Probe([], environ=environ, import_limit_s=0.5) as probe:
-        told = probe.report()
+        told = probe.read_report()
         assert told.imported is None
         assert "0.5 s" in told.trouble
-        assert probe.report() is told, "asked once"
+        assert probe.read_report() is told, "asked once"
     assert not psutil.pid_exists(told.pid)
     assert time.monotonic() - began < 10
 
@@ -177,7 +182,7 @@ def test_what_is_printed_on_import_gets_nobody_off_the_track(tmp_path: Path) -> 
         tmp_path, "print('welcome'); import os; os.system('echo {}'); raise ImportError('no')"
     )
     with Probe([], environ=environ) as probe:
-        assert probe.report().trouble == "ImportError: no"
+        assert probe.read_report().trouble == "ImportError: no"
 
 
 def test_a_probe_that_was_never_asked_has_nothing_to_end() -> None:
@@ -190,7 +195,7 @@ def test_gpus_that_are_not_there_have_their_reason_and_hold_nothing_back() -> No
     """The whole course of the child, NCCL's ranks included, on a machine where CUDA can't start."""
     environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     with Probe(["GPU-nowhere", "GPU-elsewhere"], environ=environ) as probe:
-        told = probe.report()
+        told = probe.read_report()
         assert told.imported is not None
         assert told.trouble == ""
         assert told.ranks["gloo"]["error"] is None

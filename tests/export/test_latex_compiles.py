@@ -27,7 +27,7 @@ PAGE = r"""\documentclass%s{article}
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200x4-2026", "h200x4-groups-2026", "h200-pairs-2026"])
 def test_every_table_fits_on_a_page(name: str, columns: str, tmp_path: Path) -> None:
     reports = load_reports(HOME / name, lambda _: None)
-    (tmp_path / "tables.tex").write_text(latex.write(reports), "utf-8")
+    (tmp_path / "tables.tex").write_text(latex.format_text(reports), "utf-8")
     (tmp_path / "page.tex").write_text(PAGE % columns, "utf-8")
     ended = subprocess.run(
         [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "page.tex"],

@@ -16,7 +16,7 @@ import pytest
 from fixed_folder import fixed
 
 from gpubench.analyze.folder import read_folders
-from gpubench.export.formats import FormatOptions, write_csv
+from gpubench.export.formats import FormatOptions, make_csv
 from gpubench.results.csv_text import DIALECTS
 
 SOFFICE = shutil.which("soffice")
@@ -68,7 +68,7 @@ def true_values(folders: list[Path]) -> list[list[Any]]:
     import csv
     import io
 
-    text = write_csv(read_folders(folders, never_stop), FormatOptions()).decode()
+    text = make_csv(read_folders(folders, never_stop), FormatOptions()).decode()
     return [[_number(cell) for cell in line] for line in csv.reader(io.StringIO(text))]
 
 
@@ -92,7 +92,7 @@ CASES = [
 def test_every_figure_is_the_number_that_it_was(
     folders: list[Path], tmp_path: Path, dialect: str, locale: str, separators: str, detect: bool
 ) -> None:
-    text = write_csv(read_folders(folders, never_stop), FormatOptions(dialect=dialect))
+    text = make_csv(read_folders(folders, never_stop), FormatOptions(dialect=dialect))
     found = opened(text, tmp_path, locale, separators, detect=detect)
     wanted = true_values(folders)
     assert len(found) == len(wanted)
@@ -111,7 +111,7 @@ def test_where_the_comma_is_decimal_a_figure_with_a_dot_is_no_other_number(
     folders: list[Path], tmp_path: Path, dialect: str, detect: bool
 ) -> None:
     """It stays text, which nobody takes for a number: it is never eighteen thousand in place of eighteen."""
-    text = write_csv(read_folders(folders, never_stop), FormatOptions(dialect=dialect))
+    text = make_csv(read_folders(folders, never_stop), FormatOptions(dialect=dialect))
     found = opened(text, tmp_path, "de-DE", "44", detect=detect)
     for line, true in zip(found, true_values(folders), strict=True):
         for cell, value in zip(line, true, strict=True):

@@ -27,7 +27,7 @@ from whole_values import values_of
 from xlsxwriter import Workbook
 
 from gpubench.analyze.folder import Folder, read_folder
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
 from gpubench.export import sheets, workbook
@@ -35,7 +35,7 @@ from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import Sheet
 from gpubench.render import words
 from gpubench.schema.columns import COLUMNS, Column
-from gpubench.schema.kinds import as_text, kind, moment
+from gpubench.schema.kinds import find_kind, format_value_text, parse_moment
 
 RAW = ("table", "trials", "epochs", "environment", "doubts", "columns")
 
@@ -46,7 +46,7 @@ def read(name: str) -> Folder:
 
 
 def write(*folders: Folder) -> bytes:
-    return workbook.write(folders, FormatOptions())
+    return workbook.make_workbook(folders, FormatOptions())
 
 
 def open_book(content: bytes) -> openpyxl.Workbook:
@@ -81,9 +81,9 @@ def convert(column: Column, value: Any) -> Any:
     """What a spreadsheet holds of a value."""
     if isinstance(value, float):  # XlsxWriter writes 16 digits
         return pytest.approx(value, rel=1e-15, abs=0)
-    if kind(column) == "moment" and (date := moment(value)):
+    if find_kind(column) == "moment" and (date := parse_moment(value)):
         return date
-    return as_text(value) if isinstance(value, (list, tuple)) else value
+    return format_value_text(value) if isinstance(value, (list, tuple)) else value
 
 
 def assert_holds(book: openpyxl.Workbook, sheet: Sheet) -> None:
@@ -124,7 +124,7 @@ DATES = st.none() | st.datetimes(datetime(2000, 1, 1)).map(lambda date: date.iso
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(
-        st.fixed_dictionaries({c.name: DATES if kind(c) == "moment" else values_of(c) for c in COLUMNS}),
+        st.fixed_dictionaries({c.name: DATES if find_kind(c) == "moment" else values_of(c) for c in COLUMNS}),
         min_size=1,
         max_size=3,
     )
@@ -266,7 +266,7 @@ def test_the_first_sheet_has_figures_under_two_rows_of_headings_and_marks_the_an
     forms = ["#,##0", "#,##0", "#,##0.00", "#,##0.0", "+0 %;-0 %;0 %", "0.0 %", "0.0 %"]
     assert [cell.number_format for cell in answer[:7]] == forms
     assert answer[7].value == "◀"
-    filled = {row[0].value for row in sheet.iter_rows() if row[0].fill.fgColor.rgb == "FFFFF2CC"}
+    filled = {row[0].value for row in sheet.iter_rows() if row[0].train_uncounted.fgColor.rgb == "FFFFF2CC"}
     assert filled == {256}
     failed = find_row(sheet, 2048)
     assert failed[7].value.startswith("× out of memory")
@@ -285,7 +285,7 @@ def test_ends_of_intervals_stand_behind_their_figure_under_their_names() -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("path", committed.folders(), ids=lambda path: path.name)
 def test_the_first_sheets_have_every_figure_and_sentence_of_the_reports(path: Path) -> None:
-    reports, book = report_folders([read(path.name)]), export(path.name)
+    reports, book = make_folder_reports([read(path.name)]), export(path.name)
     for report, sheet in zip(reports, book, strict=False):
         numbers = [
             cell.value * (100 if "%" in cell.number_format else 1)
@@ -296,9 +296,9 @@ def test_the_first_sheets_have_every_figure_and_sentence_of_the_reports(path: Pa
         for figure in list_figures(report):
             assert any(number == pytest.approx(figure) for number in numbers)
         text = " ".join(list_texts(sheet))
-        for line in words.write_lines(report)[1:]:
+        for line in words.list_sentences(report)[1:]:
             assert line.text in text
-        assert words.write_question(report) in text
+        assert words.format_question(report) in text
 
 
 def list_figures(report: Report) -> list[float]:

@@ -65,7 +65,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     measured = read_folder(committed.folder("h200x4-scaling-2026"), lambda line: pytest.fail(line))
     path = tmp_path_factory.mktemp("written") / "book.xlsx"
-    path.write_bytes(workbook.write([measured, folder_of(rows)], FormatOptions()))
+    path.write_bytes(workbook.make_workbook([measured, folder_of(rows)], FormatOptions()))
     return path
 
 

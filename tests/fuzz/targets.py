@@ -13,21 +13,21 @@ from whole_conversations import RICH, STREAMED, WHOLE
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
-from gpubench.node.allocation import time_limit
-from gpubench.node.launch.event_checker import InvalidEventError, check_event
+from gpubench.node.allocation import find_time_limit
+from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 from gpubench.node.parts.files import InvalidFileError, encode, read_answer
 from gpubench.plan import experiment_file
-from gpubench.plan.batch_script import BatchScript, passed_on
-from gpubench.plan.batch_script import seconds as batch_seconds
+from gpubench.plan.batch_script import BatchScript, split_sbatch_arguments
+from gpubench.plan.batch_script import parse_time_limit as batch_seconds
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sweep_options import Options
 from gpubench.results.csv_text import csv_text
 from gpubench.results.plans import stored_plans
-from gpubench.results.rows import epoch_rows, row_of
+from gpubench.results.rows import epoch_rows, make_row
 from gpubench.results.store import Results
-from gpubench.results.stored_record import DamagedError, read
+from gpubench.results.stored_record import DamagedError, read_attempt
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.missing import Unmeasured
@@ -53,11 +53,11 @@ def _record(name: str) -> Callable[[bytes, Path], None]:
         path = folder / name
         path.write_bytes(text)
         try:
-            records = read(path)
+            records = read_attempt(path)
         except DamagedError as error:
             raise RefusedError(str(error)) from None
         names = [column.name for column in COLUMNS]
-        csv_text(names, (map(row_of(record).value, names) for record in records))
+        csv_text(names, (map(make_row(record).get_value, names) for record in records))
         csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(records))
 
     return read_it
@@ -65,22 +65,22 @@ def _record(name: str) -> Callable[[bytes, Path], None]:
 
 def _plan(text: bytes, folder: Path) -> None:
     results = Results(folder)
-    path = results.plan("x", "01234567")
+    path = results.make_plan_path("x", "01234567")
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(text)
     found, problems = stored_plans(results, [])
     if problems:
         raise RefusedError(problems[0].removeprefix(str(folder)))
     for one in found:
-        one.facts.local_start()
+        one.facts.format_local_start()
 
 
 def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
     """As a sweep begins, on a machine without a GPU where all images are."""
     try:
-        plan = expand(asked(), device="cpu", sources=Given(), cpus=8)
+        plan = expand_experiment(asked(), device="cpu", sources=Given(), cpus=8)
         for variant in plan.experiment.own_variants.values():
-            definition = variant.definition()
+            definition = variant.make_definition()
             transforms(definition["cpu"], 224)
             transforms(definition["gpu"], 224)
     except UsageError as error:
@@ -92,7 +92,7 @@ def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
 def _experiment(text: bytes, folder: Path) -> None:
     path = folder / "x.toml"
     path.write_bytes(text)
-    _plan_or_refuse(lambda: experiment_file.load(path))
+    _plan_or_refuse(lambda: experiment_file.read_experiment_file(path))
 
 
 def _options(text: bytes, _: Path) -> None:
@@ -112,14 +112,14 @@ def _options(text: bytes, _: Path) -> None:
         jobs=tuple(given["job"]),
         timeout=(given["timeout"] or [None])[-1],
     )
-    _plan_or_refuse(lambda: with_options(BUILT_IN, options))
+    _plan_or_refuse(lambda: apply_options(BUILT_IN, options))
 
 
 def _conversation(text: bytes, _: Path) -> None:
     """A line a message, all of one rank."""
     try:
         for line in text.split(b"\n"):
-            check_event(0, line)
+            parse_event(0, line)
     except InvalidEventError as error:
         raise RefusedError(str(error)) from None
 
@@ -170,14 +170,14 @@ FACTS = {
     },
     "models": {},
 }  # fmt: skip
-BUILT_IN = experiment_file.parse('name = "x"', "x.toml")
+BUILT_IN = experiment_file.parse_experiment('name = "x"', "x.toml")
 
 
 def _job(text: bytes, _: Path) -> None:
     """Words of `gpubench slurm`, then a time; and the same as squeue would say it."""
     words, _, time = text.decode(errors="surrogateescape").rpartition("\n")
     try:
-        file, options = passed_on(words.split("\n"))
+        file, options = split_sbatch_arguments(words.split("\n"))
         batch_seconds(time)
     except UsageError as error:
         raise RefusedError(str(error)) from None
@@ -189,7 +189,7 @@ def _time_left(text: bytes, _: Path) -> None:
     """What squeue says of a job's time."""
     told = text.decode(errors="surrogateescape")
     try:
-        found = time_limit({}, "7", ask=lambda _: told)
+        found = find_time_limit({}, "7", ask=lambda _: told)
     except Unmeasured as why:
         raise RefusedError(str(why)) from None
     assert found is None or (found.left_s >= 0 and found.whole_s > 0)
@@ -217,8 +217,8 @@ def _messages(events: list[dict[str, object]]) -> bytes:
 
 
 def _stored_plan() -> bytes:
-    experiment = experiment_file.parse(EXPERIMENT.decode(), "x.toml")
-    return experiment_file.to_toml(experiment, FACTS).encode()
+    experiment = experiment_file.parse_experiment(EXPERIMENT.decode(), "x.toml")
+    return experiment_file.format_experiment(experiment, FACTS).encode()
 
 
 def _part(text: bytes, _: Path) -> None:

@@ -22,7 +22,7 @@ from gpubench.node.cluster import Cluster
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.locks import Locks
 from gpubench.node.node import Node
-from gpubench.node.parts.files import PreparePart, RunPart, parts_folder
+from gpubench.node.parts.files import PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.process import PartCommand, PartProcess, close_all
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
@@ -43,7 +43,7 @@ class Two:
     """Two nodes for trials of a test."""
 
     def __init__(self, server: ForkServer, ask: Callable[..., Any], data: Path) -> None:
-        machine = environment.machine(None)
+        machine = environment.make_machine(None)
         self.node = Node(nvml=NoNvml("NVML was not opened"), machine=machine)
         self.node.launcher = server
         self.cluster = Cluster(
@@ -95,8 +95,8 @@ class Two:
         resolved = resolve_alone(job, self.node.machine, facts, "cpu")
         log = folder / "log"
         log.touch()
-        data = resolving.data_spec(job, resolved, facts, self._data)
-        return resolving.order(job, resolved, data=data, log=log, known_gmacs=None), job, resolved
+        data = resolving.make_data_spec(job, resolved, facts, self._data)
+        return resolving.make_trial_order(job, resolved, data=data, log=log, known_gmacs=None), job, resolved
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +243,7 @@ def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, t
 
 def why_ended(order: TrialOrder) -> str:
     """How a part alone ends its order, in a second at most."""
-    with parts_folder(order.log) as (folder, mark):
+    with open_parts_folder(order.log) as (folder, mark):
         process = PartProcess(PartCommand(name="second", before=()), folder, 1)
         try:
             process.send(PreparePart(first="127.0.0.1", folder=folder.path, mark=mark, number=1))

@@ -12,9 +12,9 @@ from gpubench.node.cgroup import Quota, cgroup_quota
 from gpubench.node.environment import (
     Gpu,
     Machine,
-    environment_facts,
-    machine,
-    machine_key,
+    collect_environment_facts,
+    make_machine,
+    make_machine_key,
     memory_mib,
     visible_gpus,
 )
@@ -133,7 +133,7 @@ def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | N
     found = None if quota is None else Quota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(environment, "cgroup_quota", lambda: found)
-    return machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})
+    return make_machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})
 
 
 def test_the_smallest_limit_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_the_real_affinity_is_what_counts() -> None:
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(allowed)})
-        here = machine(None, {})
+        here = make_machine(None, {})
     finally:
         os.sched_setaffinity(0, allowed)
     assert (here.cpu_ids, here.cpu_count) == ((min(allowed),), 1)
@@ -166,27 +166,27 @@ def test_what_the_driver_keeps_of_a_gpu_stands_beside_a_result(
     kept: tuple[int | None, ...], told: int | None
 ) -> None:
     found = [replace(gpu(k, f"GPU-{k}"), reserved_mib=mib) for k, mib in enumerate(kept)]
-    assert environment_facts(machine(Inventory(found), {}), {})["gpu_reserved_mib"] == told
+    assert collect_environment_facts(make_machine(Inventory(found), {}), {})["gpu_reserved_mib"] == told
 
 
 def test_machine_key_names_what_a_result_depends_on() -> None:
-    here = machine(Inventory(FOUR), {"CUDA_VISIBLE_DEVICES": "1"})
+    here = make_machine(Inventory(FOUR), {"CUDA_VISIBLE_DEVICES": "1"})
     assert here.gpus == (Gpu(index=0, uuid="GPU-ab11", name="NVIDIA H200", memory_mib=143771),)
-    assert machine_key(here, "cuda") == "NVIDIA H200, 143771 MiB"
-    assert machine_key(here, "cpu") == here.cpu_name != ""
+    assert make_machine_key(here, "cuda") == "NVIDIA H200, 143771 MiB"
+    assert make_machine_key(here, "cpu") == here.cpu_name != ""
     with pytest.raises(UnusableError, match="no GPU"):
-        machine_key(machine(None, {}), "cuda")
+        make_machine_key(make_machine(None, {}), "cuda")
 
 
 def test_facts_are_the_environment_columns_and_import_no_torch() -> None:
-    facts = environment.environment_facts(machine(Inventory(FOUR), {}))
+    facts = environment.collect_environment_facts(make_machine(Inventory(FOUR), {}))
     wanted = {column.name for column in ENVIRONMENT} - {"cuda", "started_at"}
     assert wanted <= facts.keys()
     assert facts["gpu_name"] == "NVIDIA H200"
     assert facts["gpu_count"] == 4
     assert facts["driver"] == "580.1"
     assert facts["torch"]
-    assert environment.environment_facts(machine(None, {}))["gpu_name"] is None
+    assert environment.collect_environment_facts(make_machine(None, {}))["gpu_name"] is None
 
 
 # ---------------------------------------------------------------- MPS
@@ -237,7 +237,7 @@ def test_mps_is_on_where_its_daemon_runs(
     tmp_path: Path, pid: str | None, namespace: str, comm: dict[str, str], said: str
 ) -> None:
     proc = processes(tmp_path / "proc", namespace, **comm)
-    assert environment.mps(pipes(tmp_path / "pipes", pid), proc) == said
+    assert environment.find_mps_state(pipes(tmp_path / "pipes", pid), proc) == said
 
 
 def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None:
@@ -267,19 +267,19 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
 
 def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
     cpus = os.sched_getaffinity(0)
-    alone = machine(None, {})
+    alone = make_machine(None, {})
     assert not alone.is_unbound
-    assert alone.shows == "this machine shows"
+    assert alone.sentence_start == "this machine shows"
     if len(cpus) < 2:
         pytest.skip("one CPU can't be given a part of")
     some = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1"}
-    assert machine(None, some).is_unbound
-    assert machine(None, some).cpu_count == 1
-    assert machine(None, some).shows == "SLURM job 7 was given"
-    assert not machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).is_unbound
+    assert make_machine(None, some).is_unbound
+    assert make_machine(None, some).cpu_count == 1
+    assert make_machine(None, some).sentence_start == "SLURM job 7 was given"
+    assert not make_machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).is_unbound
     os.sched_setaffinity(0, {min(cpus)})
     try:
-        assert not machine(None, some).is_unbound
+        assert not make_machine(None, some).is_unbound
     finally:
         os.sched_setaffinity(0, cpus)
 
@@ -308,7 +308,7 @@ def test_the_ranks_of_a_trial_share_the_cpus_of_a_grant_of_two_gpus(
     """The node has 16 CPUs, and nothing binds the job to some of them."""
     monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: set(range(16)))
     monkeypatch.setattr(environment, "cgroup_quota", lambda: None)
-    seen = machine(Inventory(FOUR[:2]), OF_TWO_GPUS | more)
+    seen = make_machine(Inventory(FOUR[:2]), OF_TWO_GPUS | more)
     assert (len(seen.gpus), seen.cpu_count, seen.is_unbound) == (2, 4, True)
     # All four load for a trial on one GPU; two for each rank of one on both.
     workers = [default_workers(seen.cpu_count, ranks, "cuda") for ranks in (1, 2)]

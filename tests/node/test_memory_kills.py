@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.cgroup import memory_kills
+from gpubench.node.cgroup import find_oom_kill_counter
 
 V2 = "low 0\nhigh 3\nmax 7\noom 1\noom_kill {}\noom_group_kill 9\n"
 V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"
@@ -28,7 +28,7 @@ def test_where_it_is_told(tmp_path: Path, membership: str, file: str, text: str,
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text.format(4))
-    found = memory_kills(tmp_path / "cgroup", tmp_path / "sys", tmp_path / "vmstat")
+    found = find_oom_kill_counter(tmp_path / "cgroup", tmp_path / "sys", tmp_path / "vmstat")
     assert found is not None
     assert (found.count(), found.where) == (4, where)
     path.write_text(text.format(6))
@@ -42,6 +42,6 @@ def test_the_nearest_counts(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "memory.events").write_text(V2.format(1))
     (tmp_path / "memory.events").write_text(V2.format(50))
-    found = memory_kills(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat")
+    found = find_oom_kill_counter(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat")
     assert found is not None
     assert found.count() == 1

@@ -17,9 +17,9 @@ from scripted import Driver, Scripted
 
 from gpubench.node.node import Node
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import TrialOrder
@@ -61,9 +61,9 @@ class ByWire(Node):
 
 def swept(folder: Path, kind: type[Node], launcher: Scripted, *jobs: str) -> list[Record]:
     """The records of trials on one GPU, and of all jobs side by side."""
-    experiment = with_options(parse(BASE, "test"), Options(jobs=jobs))
+    experiment = apply_options(parse_experiment(BASE, "test"), Options(jobs=jobs))
     machine = scripted.computer(1, cpus=4)
-    plan = make_plan(experiment, machine, Disk(), "given")
+    plan = make_plan(experiment, machine, DiskSources(), "given")
     work = sweep_of(plan, folder, machine)
     node = node_of(machine, Driver(mib={os.getpid(): 700.0}))
     work.runner.node = kind(nvml=node.nvml, machine=machine)

@@ -24,7 +24,7 @@ from gpubench.export import sheets
 from gpubench.notebook import LoadedFolders
 from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, SAMPLE_COLUMNS
-from gpubench.schema.kinds import as_text, kind
+from gpubench.schema.kinds import find_kind, format_value_text
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 from gpubench.schema.samples import SAMPLE_HEADER
@@ -53,7 +53,7 @@ def is_same(found: Any, value: Any, form: str) -> bool:
         return bool(pd.isna(found))
     if form == "moment":
         return bool(found == datetime.fromisoformat(value))
-    return bool(found == (as_text(value) if form in ("text", "list") else value))
+    return bool(found == (format_value_text(value) if form in ("text", "list") else value))
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_trials_hold_every_column_of_trials_csv_and_every_value(name: str) -> No
     for column in COLUMNS:
         if column.name != "doubts":  # repeats that lie apart have one more
             for cell, value in zip(trials[column.name], sheets.list_plain(runs[column.name]), strict=True):
-                assert is_same(cell, value, kind(column)), column.name
+                assert is_same(cell, value, find_kind(column)), column.name
 
 
 def test_dtypes_are_those_of_the_columns(copies: LoadedFolders) -> None:

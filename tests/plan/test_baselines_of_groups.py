@@ -8,9 +8,9 @@ import pytest
 from fakes import Given
 
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.skips import OutOfMemory, Room
-from gpubench.plan.state import STALE_BY, survey
+from gpubench.plan.plan import Plan, expand_experiment
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity
+from gpubench.plan.state import STALE_BY, plan_first_round
 from gpubench.schema import catalog
 
 
@@ -22,7 +22,7 @@ def plan_of(*copies: int) -> Plan:
         axes=(Axis(("copies",), tuple((number,) for number in copies)),),
         variants=catalog.VARIANTS,
     )
-    return expand(asked, device="cuda", sources=Given())
+    return expand_experiment(asked, device="cuda", sources=Given())
 
 
 @pytest.mark.parametrize(
@@ -35,11 +35,11 @@ def plan_of(*copies: int) -> Plan:
 )
 def test_a_baseline_is_skipped_where_all_of_its_groups_are(cpus: int, states: list[str]) -> None:
     plan = plan_of(2, 3)
-    planned = survey(
+    planned = plan_first_round(
         plan,
         {},
-        oom=OutOfMemory(),
-        room=Room(gpus=1, cpus=cpus),
+        oom=KnownOutOfMemory(),
+        room=NodeCapacity(gpus=1, cpus=cpus),
         environment=dict.fromkeys(STALE_BY, "1.0"),
     )
     assert [item.unit for item in planned] == list(plan.units)
@@ -52,11 +52,11 @@ def test_a_baseline_is_skipped_where_all_of_its_groups_are(cpus: int, states: li
 def test_a_trial_of_the_plan_itself_runs_though_all_of_its_groups_are_skipped() -> None:
     plan = plan_of(2, 3)
     alone, *groups = plan.units
-    planned = survey(
+    planned = plan_first_round(
         replace(plan, units=(replace(alone, baseline=False), *groups)),
         {},
-        oom=OutOfMemory(),
-        room=Room(gpus=1, cpus=1),
+        oom=KnownOutOfMemory(),
+        room=NodeCapacity(gpus=1, cpus=1),
         environment=dict.fromkeys(STALE_BY, "1.0"),
     )
     assert [item.state for item in planned] == ["run", "skip", "skip"]

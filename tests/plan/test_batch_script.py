@@ -11,7 +11,13 @@ import golden
 import pytest
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.batch_script import BatchScript, count_gpus, limit, passed_on, seconds
+from gpubench.plan.batch_script import (
+    BatchScript,
+    count_gpus,
+    format_time_limit,
+    parse_time_limit,
+    split_sbatch_arguments,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 ONE = BatchScript(
@@ -85,7 +91,7 @@ def test_gpus_of_a_node_are_read_from_what_sbatch_is_given(
     ],
 )
 def test_what_is_passed_on(words: list[str], file: str | None, options: list[str]) -> None:
-    assert passed_on(words) == (file, options)
+    assert split_sbatch_arguments(words) == (file, options)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +99,12 @@ def test_what_is_passed_on(words: list[str], file: str | None, options: list[str
 )
 def test_a_word_that_belongs_to_nothing_is_refused(words: list[str]) -> None:
     with pytest.raises(UsageError, match="neither an experiment file nor the value of an option"):
-        passed_on(words)
+        split_sbatch_arguments(words)
 
 
 def test_a_line_of_the_script_stays_one() -> None:
     with pytest.raises(UsageError, match="neither an experiment file nor the value"):
-        passed_on(["--comment=a\nrm -rf results"])
+        split_sbatch_arguments(["--comment=a\nrm -rf results"])
 
 
 @pytest.mark.parametrize(
@@ -109,22 +115,22 @@ def test_a_line_of_the_script_stays_one() -> None:
     ],
 )  # fmt: skip
 def test_slurm_s_times(text: str, expected: int) -> None:
-    assert seconds(text) == expected
+    assert parse_time_limit(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "2h", "0", "0:00", "1:2:3:4", "-5", "x"])
 def test_what_is_no_time_of_slurm_s(text: str) -> None:
     with pytest.raises(UsageError, match="--time"):
-        seconds(text)
+        parse_time_limit(text)
 
 
 def test_a_limit_has_room_and_is_never_shorter_than_the_longest_unit() -> None:
-    assert limit([], 1) == "00:15:00"
-    assert limit([600.0] * 8, 8) == "00:20:00"
-    assert limit([600.0] * 8, 2) == "01:05:00"
-    assert limit([7200.0, 60.0], 8) == "03:05:00"
-    assert limit([86400.0], 1) == "1-12:05:00"
-    assert seconds(limit([86400.0], 1)) == 86400 + 12 * 3600 + 300
+    assert format_time_limit([], 1) == "00:15:00"
+    assert format_time_limit([600.0] * 8, 8) == "00:20:00"
+    assert format_time_limit([600.0] * 8, 2) == "01:05:00"
+    assert format_time_limit([7200.0, 60.0], 8) == "03:05:00"
+    assert format_time_limit([86400.0], 1) == "1-12:05:00"
+    assert parse_time_limit(format_time_limit([86400.0], 1)) == 86400 + 12 * 3600 + 300
 
 
 def test_a_short_job_keeps_a_tenth_for_its_end() -> None:

@@ -8,14 +8,14 @@ import pytest
 from fakes import Given
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.plan import Plan, expand
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.plan import Plan, expand_experiment
 from gpubench.plan.shards import (
     MOST,
     Shard,
     describe_shard,
+    group_inseparable_units,
     join_parts,
-    list_lots,
     parse_parts,
     select_part,
     select_parts,
@@ -32,7 +32,7 @@ lr = [0.1, 0.2, 0.3]
 
 
 def plan(text: str, device: str = "cuda") -> Plan:
-    return expand(parse(text, "x"), device=device, sources=Given(), cpus=4)
+    return expand_experiment(parse_experiment(text, "x"), device=device, sources=Given(), cpus=4)
 
 
 def test_there_are_at_most_as_many_shards_as_combinations() -> None:
@@ -51,9 +51,9 @@ def test_parts_are_sorted_by_how_many_there_are_and_by_number() -> None:
 
 
 def test_trials_that_differ_in_what_takes_no_memory_are_one_lot_on_gpus_and_apart_on_cpus() -> None:
-    assert [len(units) for units in list_lots(plan(GRID))] == [6]
-    assert [len(units) for units in list_lots(plan(GRID), by_memory=False)] == [1] * 6
-    assert [len(units) for units in list_lots(plan(GRID, "cpu"))] == [1] * 6
+    assert [len(units) for units in group_inseparable_units(plan(GRID))] == [6]
+    assert [len(units) for units in group_inseparable_units(plan(GRID), by_memory=False)] == [1] * 6
+    assert [len(units) for units in group_inseparable_units(plan(GRID, "cpu"))] == [1] * 6
 
 
 PAIRS = """name = "x"
@@ -78,7 +78,7 @@ def test_groups_and_the_trials_they_are_compared_with_are_one_lot(
 ) -> None:
     """So are groups that share one of these, and on GPUs those of all batch sizes."""
     whole = plan(PAIRS, device)
-    lots = list_lots(whole, by_memory=by_memory)
+    lots = group_inseparable_units(whole, by_memory=by_memory)
     of_groups = [lot for lot in lots if any(unit.is_group for unit in lot)]
     assert len(lots) == len(of_groups) == count
     for lot in of_groups:

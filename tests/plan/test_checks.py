@@ -9,7 +9,7 @@ from fakes import make_facts
 
 from gpubench.plan import checks
 from gpubench.schema import catalog
-from gpubench.schema.trial import make
+from gpubench.schema.trial import make_trial
 
 # (rule, fields, device, words of the reason)
 SENSELESS: list[tuple[dict[str, Any], str, str]] = [
@@ -107,8 +107,8 @@ SENSIBLE: list[tuple[dict[str, Any], str]] = [
 
 
 def why(fields: dict[str, Any], device: str) -> str | None:
-    t = make(fields)
-    return checks.why_senseless(t, catalog.VARIANTS[t.variant], device, make_facts())
+    t = make_trial(fields)
+    return checks.find_trial_conflict(t, catalog.VARIANTS[t.variant], device, make_facts())
 
 
 @pytest.mark.parametrize(("fields", "device", "words"), SENSELESS)
@@ -131,13 +131,15 @@ def test_sensible(fields: dict[str, Any], device: str) -> None:
 )
 def test_a_batch_larger_than_what_broken_images_leave_names_these(skipped: int, rest: str) -> None:
     facts = make_facts(train_images=2, skipped_images=skipped)
-    reason = checks.why_senseless(make({"batch_size": 8}), catalog.VARIANTS["crop-resize"], "cpu", facts)
+    reason = checks.find_trial_conflict(
+        make_trial({"batch_size": 8}), catalog.VARIANTS["crop-resize"], "cpu", facts
+    )
     assert reason == "a batch of 8 is larger than the epoch of 2 images" + rest
 
 
 def test_an_accuracy_needs_images_to_judge_by() -> None:
-    t = make({"until_top1": 60.0})
-    reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cpu", make_facts(val_images=0))
+    t = make_trial({"until_top1": 60.0})
+    reason = checks.find_trial_conflict(t, catalog.VARIANTS[t.variant], "cpu", make_facts(val_images=0))
     assert reason == "until_top1 (--until-top1) needs a validation split, and the data have none"
 
 
@@ -153,8 +155,8 @@ def test_an_accuracy_needs_images_to_judge_by() -> None:
     ],
 )
 def test_jobs_that_run_together(fields: dict[str, Any], words: str | None) -> None:
-    t = make(fields)
-    reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cuda", make_facts(), together=2)
+    t = make_trial(fields)
+    reason = checks.find_trial_conflict(t, catalog.VARIANTS[t.variant], "cuda", make_facts(), together=2)
     assert (reason is None) if words is None else words in (reason or "")
 
 
@@ -171,5 +173,5 @@ def test_jobs_that_run_together(fields: dict[str, Any], words: str | None) -> No
     ],
 )
 def test_which_jobs_can_run_together(jobs: list[dict[str, Any]], words: str | None) -> None:
-    reason = checks.why_not_together([make(fields) for fields in jobs])
+    reason = checks.find_group_conflict([make_trial(fields) for fields in jobs])
     assert (reason is None) if words is None else words in (reason or "")

@@ -18,23 +18,23 @@ from gpubench.plan.estimate import (
     START_S,
     Estimate,
     Forecast,
-    estimates,
+    estimate_trials,
     format_asked_seconds,
     format_seconds,
 )
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.schema.row import Row
-from gpubench.schema.trial import Trial, make
+from gpubench.schema.trial import Trial, make_trial
 
-HERE = Resolved(
+HERE = ResolvedTrial(
     device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), cpus=2, workers=2, input_size=224,
     num_classes=16, train_images=10_240,
 )  # fmt: skip
 
 
-def estimate(trial: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
+def estimate(trial: Trial, resolved: ResolvedTrial, rows: Sequence[Row]) -> Estimate:
     """The time of one trial."""
-    (only,) = estimates([(trial, resolved)], rows)
+    (only,) = estimate_trials([(trial, resolved)], rows)
     return only
 
 
@@ -49,19 +49,19 @@ def row(**fields: Any) -> Row:
 def seconds(rows: list[Row], **fields: Any) -> float:
     """Of a trial of three epochs, unless the fields ask for a window."""
     long = {} if fields.keys() & {"window", "steps", "epochs"} else {"epochs": 3}
-    return estimate(make({"batch_size": 64, **long, **fields}), HERE, rows).seconds - START_S["cuda"]
+    return estimate(make_trial({"batch_size": 64, **long, **fields}), HERE, rows).seconds - START_S["cuda"]
 
 
 def test_without_results_it_is_a_guess() -> None:
-    guess = estimate(make({}), HERE, [])
+    guess = estimate(make_trial({}), HERE, [])
     assert guess.known is False
     assert guess.seconds > START_S["cuda"]
-    assert not estimate(make({}), HERE, [row(model="resnet18")]).known
-    assert not estimate(make({}), HERE, [row(images_per_s=None)]).known
+    assert not estimate(make_trial({}), HERE, [row(model="resnet18")]).known
+    assert not estimate(make_trial({}), HERE, [row(images_per_s=None)]).known
 
 
 def test_results_of_the_same_model_are_known() -> None:
-    assert estimate(make({}), HERE, [row()]).known
+    assert estimate(make_trial({}), HERE, [row()]).known
     assert seconds([row()], epochs=3) == pytest.approx(30.0)
 
 
@@ -90,9 +90,11 @@ def test_a_window_on_a_cpu_is_that_of_its_default() -> None:
     """Its loaders are divided among two ranks, each of which holds two workers' batches ready."""
     here = replace(HERE, device="cpu", gpu_ids=(), gpu_uuids=(), processes=2, workers=4)
     known = [row(images_per_s=64.0)]
-    assert estimate(make({"prefetch": 6}), here, known).seconds == pytest.approx(START_S["cpu"] + 12 + 4.0)
+    assert estimate(make_trial({"prefetch": 6}), here, known).seconds == pytest.approx(
+        START_S["cpu"] + 12 + 4.0
+    )
     fast = [row(images_per_s=6400.0)]
-    assert estimate(make({}), here, fast).seconds == pytest.approx(START_S["cpu"] + 1 + 2.5)
+    assert estimate(make_trial({}), here, fast).seconds == pytest.approx(START_S["cpu"] + 1 + 2.5)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_a_window_on_a_cpu_is_that_of_its_default() -> None:
 def test_what_a_steady_row_took_beside_its_window_the_next_one_takes(
     of_row: dict[str, Any], asked: dict[str, Any], took_s: float
 ) -> None:
-    found = estimate(make({"batch_size": 64, **asked}), HERE, [row(took_s=9.0, **of_row)])
+    found = estimate(make_trial({"batch_size": 64, **asked}), HERE, [row(took_s=9.0, **of_row)])
     assert (found.seconds, found.known) == (pytest.approx(took_s), True)
 
 
@@ -134,7 +136,7 @@ def test_the_most_similar_row_counts(near: dict[str, Any], far: dict[str, Any]) 
 
 
 def test_another_input_size_is_another_network() -> None:
-    assert not estimate(make({"input_size": 96}), HERE, [row()]).known
+    assert not estimate(make_trial({"input_size": 96}), HERE, [row()]).known
     rows = [row(images_per_s=10.0), row(input_size=96, images_per_s=1024.0), row(images_per_s=10.0)]
     assert seconds(rows, input_size=96, epochs=3) == pytest.approx(30.0)
 
@@ -154,7 +156,7 @@ def test_a_guess_on_cpus_goes_by_their_number_and_the_pixels() -> None:
     def guess(**resolved: Any) -> float:
         """Seconds of one epoch of a resident batch."""
         here = replace(HERE, device="cpu", gpu_ids=(), gpu_uuids=(), workers=0, **resolved)
-        return estimate(make({"batch_size": 64, "epochs": 1}), here, []).seconds - START_S["cpu"]
+        return estimate(make_trial({"batch_size": 64, "epochs": 1}), here, []).seconds - START_S["cpu"]
 
     own = 10_240 // 64 * CPU_STEP_S
     assert guess(cpus=1) == pytest.approx(10_240 / CPU_IMAGES_PER_CPU_S + own)
@@ -171,7 +173,7 @@ def test_a_guess_on_cpus_is_near_what_was_seen_on_two_of_them() -> None:
             HERE, device="cpu", gpu_ids=(), gpu_uuids=(), workers=0, cpus=2, train_images=images, **resolved
         )
         return (
-            estimate(make({"model": model, "batch_size": batch, "epochs": 1}), here, []).seconds
+            estimate(make_trial({"model": model, "batch_size": batch, "epochs": 1}), here, []).seconds
             - START_S["cpu"]
         )
 
@@ -183,9 +185,9 @@ def test_a_guess_on_cpus_is_near_what_was_seen_on_two_of_them() -> None:
 def test_a_thousand_trials_are_looked_up_at_once() -> None:
     """All trials of a sweep at once, before the first of them."""
     rows = [row(batch_size=n) for n in range(1, 1001)]
-    trials = [(make({"batch_size": n}), HERE) for n in range(1, 1001)]
+    trials = [(make_trial({"batch_size": n}), HERE) for n in range(1, 1001)]
     began = time.monotonic()
-    assert all(guess.known for guess in estimates(trials, rows))
+    assert all(guess.known for guess in estimate_trials(trials, rows))
     assert time.monotonic() - began < 0.5
 
 
@@ -205,7 +207,7 @@ def test_a_guess_counts_on_every_gpu_and_on_the_loaders() -> None:
 
     def guess(**resolved: Any) -> float:
         """Seconds of one epoch."""
-        trial = make({"batch_size": 64, "epochs": 1})
+        trial = make_trial({"batch_size": 64, "epochs": 1})
         return estimate(trial, replace(HERE, **resolved), []).seconds - START_S["cuda"]
 
     images, four = 10_240, (0, 1, 2, 3)
@@ -232,13 +234,13 @@ def test_the_same_number_of_gpus_is_nearer_than_the_same_batch() -> None:
 
 def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
     forecast = Forecast([10.0, 0.0, 30.0, 5.0])
-    assert [forecast.of(place) for place in range(4)] == [10.0, 0.0, 30.0, 5.0]
-    assert [forecast.after(place) for place in range(4)] == [35.0, 35.0, 5.0, 0.0]
-    forecast.took(0, 20.0)
-    assert (forecast.of(2), forecast.after(2)) == (60.0, 10.0)
-    forecast.took(2, 20.0)
-    assert (forecast.of(3), forecast.after(3)) == (5.0, 0.0)
-    assert Forecast([0.0, 0.0]).after(0) == 0.0
+    assert [forecast.estimate_unit_s(place) for place in range(4)] == [10.0, 0.0, 30.0, 5.0]
+    assert [forecast.estimate_rest_s(place) for place in range(4)] == [35.0, 35.0, 5.0, 0.0]
+    forecast.note_duration(0, 20.0)
+    assert (forecast.estimate_unit_s(2), forecast.estimate_rest_s(2)) == (60.0, 10.0)
+    forecast.note_duration(2, 20.0)
+    assert (forecast.estimate_unit_s(3), forecast.estimate_rest_s(3)) == (5.0, 0.0)
+    assert Forecast([0.0, 0.0]).estimate_rest_s(0) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 import gpubench
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.experiment_file import load, parse
-from gpubench.plan.options import with_options
+from gpubench.plan.experiment_file import parse_experiment, read_experiment_file
+from gpubench.plan.options import apply_options
 from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS
@@ -61,7 +61,7 @@ def options(*, zips: Any = (), excludes: Any = (), **fields: str) -> Options:
 
 
 def test_a_whole_file() -> None:
-    found = parse(WHOLE, "whole.toml")
+    found = parse_experiment(WHOLE, "whole.toml")
     assert found.name == "whole"
     assert found.fixed == {
         "model": "lenet", "lr": 1.0, "gpu_mem_cap_mib": 12288, "workers": None,
@@ -128,7 +128,7 @@ def test_a_whole_file() -> None:
 )  # fmt: skip
 def test_a_wrong_file_is_refused_in_one_line(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(text, "x.toml")
+        parse_experiment(text, "x.toml")
     assert says in str(caught.value)
     assert str(caught.value).startswith("x.toml")
     assert "\n" not in str(caught.value)
@@ -146,7 +146,7 @@ def test_a_wrong_file_is_refused_in_one_line(text: str, says: str) -> None:
     ],
 )
 def test_a_window_is_a_time(where: str, seconds: list[float]) -> None:
-    found = parse(f"name = 'x'\n{where}", "x")
+    found = parse_experiment(f"name = 'x'\n{where}", "x")
     given = [found.fixed["window"]] if found.fixed else [value for (value,) in found.axes[0].values]
     assert given == seconds
     assert all(isinstance(value, float) for value in given)
@@ -169,40 +169,40 @@ def test_a_window_is_a_time(where: str, seconds: list[float]) -> None:
 def test_an_earlier_version_measured_whole_epochs_unasked(told: str, epochs: int | None) -> None:
     """Its stored plans don't say by which protocol."""
     text = f"name = 'x'\n{told}\n[plan]\ndevice = 'cuda'\n"
-    earlier = parse(text, "x")
+    earlier = parse_experiment(text, "x")
     assert earlier.fixed.get("epochs") == epochs
-    assert trial.make(earlier.fixed).epochs == (epochs or MOST_EPOCHS)
+    assert trial.make_trial(earlier.fixed).epochs == (epochs or MOST_EPOCHS)
 
 
 def test_axes_and_jobs_of_an_earlier_plan_say_themselves_how_many_epochs() -> None:
-    axis = parse("name = 'x'\n[axes]\nepochs = [2, 5]\n[plan]\n", "x")
+    axis = parse_experiment("name = 'x'\n[axes]\nepochs = [2, 5]\n[plan]\n", "x")
     assert "epochs" not in axis.fixed
     jobs = "[[group]]\njobs = [{ seed = 1, epochs = 9 }, { seed = 2 }]\n"
-    assert parse(f"name = 'x'\n{jobs}[plan]\n", "x").fixed == {"epochs": 3}
+    assert parse_experiment(f"name = 'x'\n{jobs}[plan]\n", "x").fixed == {"epochs": 3}
 
 
 @pytest.mark.parametrize("protocol", ["steady", "epochs"])
 def test_a_plan_that_says_its_protocol_means_what_it_says(protocol: str) -> None:
     text = f"name = 'x'\n[fixed]\nsteps = 5\n[plan]\nprotocol = '{protocol}'\n"
-    assert parse(text, "x").fixed == {"steps": 5}
-    assert parse("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}
+    assert parse_experiment(text, "x").fixed == {"steps": 5}
+    assert parse_experiment("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}
 
 
 def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone.toml"):
         with pytest.raises(UsageError, match="between several values of an option stand commas"):
-            load(path)
+            read_experiment_file(path)
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
     with pytest.raises(UsageError, match=r"latin\.toml is no text in UTF-8; save it as one$"):
-        load(tmp_path / "latin.toml")
+        read_experiment_file(tmp_path / "latin.toml")
 
 
 # ---- options ----
 
 
 def test_options_beat_the_file() -> None:
-    found = with_options(
-        parse(WHOLE, "x"), options(batch_size="8,4", model="mlp", epochs="2", input_size="28")
+    found = apply_options(
+        parse_experiment(WHOLE, "x"), options(batch_size="8,4", model="mlp", epochs="2", input_size="28")
     )
     assert found.fixed["model"] == "mlp"
     assert found.fixed["epochs"] == 2
@@ -213,7 +213,7 @@ def test_options_beat_the_file() -> None:
 
 def test_other_options_beat_the_file_too() -> None:
     given = Options(repeats=5, timeout="90s", excludes=("batch-size=16,workers=auto",))
-    found = with_options(parse(WHOLE, "x"), given)
+    found = apply_options(parse_experiment(WHOLE, "x"), given)
     assert (found.repeats, found.timeout_s) == (5, 90.0)
     assert found.excludes == ({"batch_size": 32, "input_size": 28}, {"batch_size": 16, "workers": None})
 
@@ -240,29 +240,29 @@ def test_other_options_beat_the_file_too() -> None:
 def test_a_field_takes_its_rivals_place(
     before: dict[str, Any], given: dict[str, str], left: dict[str, Any]
 ) -> None:
-    assert with_options(base(fixed=before), options(**given)).fixed == left
+    assert apply_options(base(fixed=before), options(**given)).fixed == left
 
 
 def test_the_built_in_experiments_train_until_an_accuracy() -> None:
     for path in BUILTIN:
-        found = with_options(load(path), options(until_top1="60"))
-        assert trial.make(found.fixed).epochs == MOST_EPOCHS
+        found = apply_options(read_experiment_file(path), options(until_top1="60"))
+        assert trial.make_trial(found.fixed).epochs == MOST_EPOCHS
 
 
 def test_a_file_may_ask_for_an_accuracy_and_for_the_parts_of_steps() -> None:
-    found = parse('name = "x"\n[run]\nuntil_top1 = 60\n[axes]\nbreakdown = [false, true]', "x")
+    found = parse_experiment('name = "x"\n[run]\nuntil_top1 = 60\n[axes]\nbreakdown = [false, true]', "x")
     assert found.fixed == {"until_top1": 60.0}
     assert found.axes == (Axis(("breakdown",), ((False,), (True,))),)
 
 
 def test_an_option_takes_its_field_out_of_a_zip() -> None:
-    found = with_options(parse(WHOLE, "x"), options(gpus="2"))
+    found = apply_options(parse_experiment(WHOLE, "x"), options(gpus="2"))
     assert found.fixed["gpus"] == 2
     assert found.axes[-1] == Axis(("strategy",), (("single",), ("ddp",)))
 
 
 def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
-    found = with_options(
+    found = apply_options(
         base(fixed={"lr": 0.5}, axes=(Axis(("batch_size",), ((1,), (2,))),)),
         options(zips=("batch-size, lr=16/0.1,32/0.2",)),
     )
@@ -295,9 +295,9 @@ def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
 )
 def test_wrong_options_are_refused(given: Options, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        with_options(base(), given)
+        apply_options(base(), given)
     assert says in str(caught.value)
 
 
 def test_the_built_in_experiments_are_files_like_any_other() -> None:
-    assert [load(path).name for path in BUILTIN] == ["batch-size", "batch-size"]
+    assert [read_experiment_file(path).name for path in BUILTIN] == ["batch-size", "batch-size"]

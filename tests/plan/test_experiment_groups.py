@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.experiment_file import parse, to_toml
+from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.groups import Group
-from gpubench.plan.options import with_options
+from gpubench.plan.options import apply_options
 from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
 
@@ -76,7 +76,7 @@ def asked(*jobs: str, pairs: bool = False, zips: Any = (), **fields: str) -> Opt
 
 
 def test_groups_of_a_file() -> None:
-    found = parse(FILE, "log.toml")
+    found = parse_experiment(FILE, "log.toml")
     assert found.groups == GROUPS
     assert found.varied == (("variant",),), "groups are no axis"
 
@@ -112,16 +112,16 @@ def test_groups_of_a_file() -> None:
 )  # fmt: skip
 def test_a_wrong_group_is_refused_in_one_line(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(f"name = 'x'\n{text}", "x.toml")
+        parse_experiment(f"name = 'x'\n{text}", "x.toml")
     assert says in str(caught.value)
     assert str(caught.value).startswith("x.toml")
     assert "\n" not in str(caught.value)
 
 
 def test_one_job_with_copies_is_a_group() -> None:
-    own = parse("name = 'x'\n[[group]]\njobs = [{ copies = 2 }]", "x")
+    own = parse_experiment("name = 'x'\n[[group]]\njobs = [{ copies = 2 }]", "x")
     assert own.groups == (Group(jobs=({"copies": 2},)),)
-    inherited = parse("name = 'x'\n[axes]\ncopies = [1, 2]\n[[group]]\njobs = [{ lr = 0.1 }]", "x")
+    inherited = parse_experiment("name = 'x'\n[axes]\ncopies = [1, 2]\n[[group]]\njobs = [{ lr = 0.1 }]", "x")
     assert inherited.groups == (Group(jobs=({"lr": 0.1},)),)
 
 
@@ -151,15 +151,15 @@ ANY_GROUP = st.builds(
 @given(st.lists(ANY_GROUP, max_size=3, unique_by=lambda group: group.title))
 def test_a_stored_plan_has_the_same_groups(groups: list[Group]) -> None:
     before = base(groups=tuple(groups), axes=(Axis(("seed",), ((1,), (2,))),))
-    stored = to_toml(before, {"protocol": "steady"})
-    again = parse(stored, "stored")
+    stored = format_experiment(before, {"protocol": "steady"})
+    again = parse_experiment(stored, "stored")
     assert again == before
-    assert to_toml(again, {"protocol": "steady"}) == stored
+    assert format_experiment(again, {"protocol": "steady"}) == stored
 
 
 def test_a_whole_file_comes_back() -> None:
-    before = parse(FILE, "log.toml")
-    assert parse(to_toml(before, {}), "stored") == before
+    before = parse_experiment(FILE, "log.toml")
+    assert parse_experiment(format_experiment(before, {}), "stored") == before
 
 
 # ---- options ----
@@ -167,7 +167,7 @@ def test_a_whole_file_comes_back() -> None:
 
 def test_jobs_of_the_command_line_take_the_place_of_the_files_groups() -> None:
     given = asked("batch_size=32,gpu_ids=0", " batch-size = 64 , gpu-ids=2+3", "batch_per_gpu=8,workers=auto")
-    found = with_options(parse(FILE, "x"), given)
+    found = apply_options(parse_experiment(FILE, "x"), given)
     assert found.groups == (
         Group(
             jobs=(
@@ -178,21 +178,21 @@ def test_jobs_of_the_command_line_take_the_place_of_the_files_groups() -> None:
         ),
     )
     assert found.varied == (("variant",),)
-    assert with_options(parse(FILE, "x"), asked()).groups == GROUPS
+    assert apply_options(parse_experiment(FILE, "x"), asked()).groups == GROUPS
 
 
 def test_fields_of_the_command_line_cross_with_its_jobs() -> None:
     given = asked("batch_size=8", "batch_size=16,lr=0.5", variant="cached,synthetic", copies="1,2", lr="0.1")
-    found = with_options(base(), given)
+    found = apply_options(base(), given)
     assert found.varied == (("variant",), ("copies",))
     assert found.fixed == {"lr": 0.1}
     assert len(found.groups) == 1
 
 
 def test_pairs() -> None:
-    found = with_options(base(), asked("batch_size=8", "batch_size=16", pairs=True))
+    found = apply_options(base(), asked("batch_size=8", "batch_size=16", pairs=True))
     assert [group.pairs for group in found.groups] == [True]
-    own = with_options(parse(FILE.replace(", gpu_ids = [2, 3]", ""), "x"), asked(pairs=True))
+    own = apply_options(parse_experiment(FILE.replace(", gpu_ids = [2, 3]", ""), "x"), asked(pairs=True))
     assert [group.pairs for group in own.groups] == [True] * 3
 
 
@@ -201,7 +201,7 @@ def test_pairs() -> None:
     [asked("model=lenet,copies=2"), asked("model=lenet", copies="2"), asked("model=lenet", copies="1,2,3")],
 )
 def test_one_job_with_copies_runs_beside_another(given: Options) -> None:
-    assert len(with_options(base(), given).groups) == 1
+    assert len(apply_options(base(), given).groups) == 1
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_one_job_with_copies_runs_beside_another(given: Options) -> None:
 )  # fmt: skip
 def test_wrong_jobs_are_refused(given: Options, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        with_options(base(), given)
+        apply_options(base(), given)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -243,6 +243,6 @@ def test_wrong_jobs_are_refused(given: Options, says: str) -> None:
 )  # fmt: skip
 def test_an_option_never_loses_silently_against_the_files_jobs(given: Options, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        with_options(parse(FILE, "x"), given)
+        apply_options(parse_experiment(FILE, "x"), given)
     assert says in str(caught.value)
-    with_options(parse(FILE, "x"), replace(given, jobs=("model=lenet", "model=mlp")))
+    apply_options(parse_experiment(FILE, "x"), replace(given, jobs=("model=lenet", "model=mlp")))

@@ -13,8 +13,8 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan.groups import (
     MOST_JOBS,
     Group,
+    format_job_label,
     job_name,
-    label,
     list_job_sets,
 )
 
@@ -174,7 +174,7 @@ def test_a_group_without_a_name_is_named_by_its_jobs(jobs: list[dict[str, Any]],
 
 
 def test_a_label_tells_jobs_apart() -> None:
-    assert label({"lr": 0.1}) != label({"lr": 0.1000000001})
+    assert format_job_label({"lr": 0.1}) != format_job_label({"lr": 0.1000000001})
 
 
 def test_names_of_jobs() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.max_batch import Edge, edge, find_size_step, next_size
+from gpubench.plan.max_batch import Edge, find_edge, find_size_step, next_size
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from gpubench.plan.max_batch import Edge, edge, find_size_step, next_size
     ],
 )
 def test_the_edge_lies_above_the_largest_that_ran(ran, full, found):
-    assert edge(ran, full) == found
+    assert find_edge(ran, full) == found
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def search(truth: int, begin: int, guesses: list[float], each: int, most: int) -
     """The search on a machine on which batches up to `truth` fit."""
     ran, full = ([begin], []) if begin <= truth else ([], [begin])
     tried = []
-    while (size := next_size(edge(ran, full), guesses, each, most)) is not None:
+    while (size := next_size(find_edge(ran, full), guesses, each, most)) is not None:
         tried.append(size)
         (ran if size <= truth else full).append(size)
         assert len(tried) < 60
-    return edge(ran, full), tried
+    return find_edge(ran, full), tried
 
 
 @given(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import MOST_COMBINATIONS, Plan, expand, plan_id
-from gpubench.plan.skips import OutOfMemory, Room, skip_reason
+from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import MOST_COMBINATIONS, Plan, expand_experiment, plan_id
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
 from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
 
@@ -42,7 +42,7 @@ def experiment(
 
 
 def plan(asked: Experiment, device: str = "cuda", sources: Given = PLAIN, order: str = "given") -> Plan:
-    return expand(asked, device=device, sources=sources, order=order)
+    return expand_experiment(asked, device=device, sources=sources, order=order)
 
 
 def batches(made: Plan) -> list[int]:
@@ -58,17 +58,17 @@ def ids(made: Plan) -> list[str]:
 
 @pytest.mark.parametrize("asked", [{"sync_every": "4"}, {"sync_every": "4,8"}])
 def test_a_field_of_one_strategy_drops_no_other_that_it_is_compared_with(asked: dict[str, str]) -> None:
-    base = parse('name = "x"\n[fixed]\nmodel = "lenet"\nranks = 2\nvariant = "synthetic"\n', "x")
-    made = expand(
-        with_options(base, Options(fields={"strategy": "ddp,local", **asked})), device="cpu", sources=Given()
+    base = parse_experiment('name = "x"\n[fixed]\nmodel = "lenet"\nranks = 2\nvariant = "synthetic"\n', "x")
+    made = expand_experiment(
+        apply_options(base, Options(fields={"strategy": "ddp,local", **asked})), device="cpu", sources=Given()
     )
     found = [(job.trial.strategy, job.trial.sync_every) for job in made.jobs]
     wanted = [int(value) for value in asked["sync_every"].split(",")]
     assert found == [("ddp", None), *(("local", value) for value in wanted)]
     assert not made.dropped
     with pytest.raises(UsageError, match="sync_every belongs to strategy local: leave it out with ddp"):
-        expand(
-            with_options(base, Options(fields={"strategy": "ddp", **asked})), device="cpu", sources=Given()
+        expand_experiment(
+            apply_options(base, Options(fields={"strategy": "ddp", **asked})), device="cpu", sources=Given()
         )
 
 
@@ -86,7 +86,7 @@ def test_more_combinations_than_anybody_runs_are_refused_at_once(repeats: int) -
 
 
 def test_zipped_fields_move_together() -> None:
-    asked = with_options(experiment(workers=[2, 4]), Options(zips=("batch_size,lr=16/0.1,32/0.2",)))
+    asked = apply_options(experiment(workers=[2, 4]), Options(zips=("batch_size,lr=16/0.1,32/0.2",)))
     found = [(u.trial.workers, u.trial.batch_size, u.trial.lr) for u in plan(asked).jobs]
     assert found == [(2, 16, 0.1), (2, 32, 0.2), (4, 16, 0.1), (4, 32, 0.2)]
 
@@ -261,10 +261,10 @@ def test_nothing_is_lost_without_a_reason(axes: Any, repeats: int) -> None:
 @given(AXES, st.booleans())
 def test_a_stored_plan_has_the_same_trials(axes: Any, zipped: bool) -> None:
     zips = ("optimizer,epochs=sgd/3,adam/4",) if zipped else ()
-    asked = with_options(
+    asked = apply_options(
         experiment(**axes), Options(zips=zips, excludes=("batch_size=7", "workers=auto,gpus=2"))
     )
-    again = parse(to_toml(asked, {"device": "cuda", "protocol": "steady"}), "stored")
+    again = parse_experiment(format_experiment(asked, {"device": "cuda", "protocol": "steady"}), "stored")
     assert outcome(again) == outcome(asked)
 
 
@@ -292,21 +292,23 @@ def test_a_stored_plan_keeps_everything() -> None:
     timeout = "10m"
     window = "7s"
     """
-    asked = with_options(parse(text, "x"), Options(fields={"variant": "mine,cached", "model": "lenet"}))
+    asked = apply_options(
+        parse_experiment(text, "x"), Options(fields={"variant": "mine,cached", "model": "lenet"})
+    )
     resolved = {"device": "cuda", "protocol": "steady", "data": {"birds": {"fingerprint": "f"}}}
-    stored = to_toml(asked, resolved)
-    again = parse(stored, "stored")
+    stored = format_experiment(asked, resolved)
+    again = parse_experiment(stored, "stored")
     assert again.fixed == asked.fixed
     assert again.axes == asked.axes
     assert again.excludes == asked.excludes
     assert (again.repeats, again.timeout_s, again.question) == (2, 600.0, asked.question)
-    assert {n: v.definition() for n, v in again.variants.items()} == {
-        n: v.definition() for n, v in asked.variants.items()
+    assert {n: v.make_definition() for n, v in again.variants.items()} == {
+        n: v.make_definition() for n, v in asked.variants.items()
     }
     assert again.variants["mine"].data == "birds"
     assert tomllib.loads(stored)["plan"] == resolved
     assert ids(plan(again)) == ids(plan(asked))
-    assert to_toml(again, resolved) == stored
+    assert format_experiment(again, resolved) == stored
 
 
 def test_a_plan_is_named_by_its_trials() -> None:
@@ -317,39 +319,41 @@ def test_a_plan_is_named_by_its_trials() -> None:
 # ---- skipping ----
 
 
-ROOM = Room(gpus=1, cpus=2)
+ROOM = NodeCapacity(gpus=1, cpus=2)
 
 
 def test_larger_batches_of_a_chain_are_skipped() -> None:
     small, large = plan(experiment(batch_size=[32, 64])).units
-    oom = OutOfMemory()
-    oom.add(small)
-    assert skip_reason(small, oom, ROOM, "cuda") is None
-    assert "batch 32 " in (skip_reason(large, oom, ROOM, "cuda") or "")
+    oom = KnownOutOfMemory()
+    oom.add_unit(small)
+    assert find_skip_reason(small, oom, ROOM, "cuda") is None
+    assert "batch 32 " in (find_skip_reason(large, oom, ROOM, "cuda") or "")
     others: list[dict[str, Any]] = [{"precision": "bf16"}, {"gpus": 2}, {"model": "mlp"}, {"input_size": 64}]
     for field in others:
         (unlike,) = plan(experiment({"batch_size": 64, **field})).units
-        assert skip_reason(unlike, oom, Room(gpus=4, cpus=2), "cuda") is None, field
+        assert find_skip_reason(unlike, oom, NodeCapacity(gpus=4, cpus=2), "cuda") is None, field
     same: list[dict[str, Any]] = [{"seed": 5}, {"repeat": 2}, {"lr": 0.5}]
     for field in same:
         (alike,) = plan(experiment({"batch_size": 64, **field})).units
-        assert skip_reason(alike, oom, ROOM, "cuda"), field
+        assert find_skip_reason(alike, oom, ROOM, "cuda"), field
 
 
 def test_trials_for_more_gpus_than_there_are_are_skipped() -> None:
     one, two, third = plan(experiment(gpu_ids=[(0,), (0, 1), (2,)])).units
-    assert [skip_reason(u, OutOfMemory(), Room(gpus=2, cpus=2), "cuda") for u in (one, two)] == [None, None]
-    assert skip_reason(third, OutOfMemory(), Room(gpus=2, cpus=2), "cuda")
-    assert skip_reason(third, OutOfMemory(), Room(gpus=3, cpus=2), "cuda") is None
-    assert skip_reason(third, OutOfMemory(), None, "cuda") is None
+    assert [
+        find_skip_reason(u, KnownOutOfMemory(), NodeCapacity(gpus=2, cpus=2), "cuda") for u in (one, two)
+    ] == [None, None]
+    assert find_skip_reason(third, KnownOutOfMemory(), NodeCapacity(gpus=2, cpus=2), "cuda")
+    assert find_skip_reason(third, KnownOutOfMemory(), NodeCapacity(gpus=3, cpus=2), "cuda") is None
+    assert find_skip_reason(third, KnownOutOfMemory(), None, "cuda") is None
     (cpu,) = plan(experiment({"device": "cpu"})).units
-    assert skip_reason(cpu, OutOfMemory(), Room(gpus=0, cpus=2), "cuda") is None
+    assert find_skip_reason(cpu, KnownOutOfMemory(), NodeCapacity(gpus=0, cpus=2), "cuda") is None
 
 
 def test_more_cpus_than_there_are() -> None:
     (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
-    assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=15), "cpu")
-    assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=16), "cpu") is None
+    assert find_skip_reason(wide, KnownOutOfMemory(), NodeCapacity(gpus=0, cpus=15), "cpu")
+    assert find_skip_reason(wide, KnownOutOfMemory(), NodeCapacity(gpus=0, cpus=16), "cpu") is None
 
 
 @pytest.mark.parametrize(
@@ -358,9 +362,9 @@ def test_more_cpus_than_there_are() -> None:
 def test_jobs_with_pinned_cpus_have_two_each_for_it(gpus: int, cpus: int, needs: bool) -> None:
     """Of two jobs each has half of the CPUs."""
     fields = {"launch_cpu": "one", "gpus": gpus, "copies": 2, "cpu_sharing": "pinned"}
-    unit = expand(experiment(fields), device="cuda", sources=PLAIN, cpus=2 * cpus).units[-1]
+    unit = expand_experiment(experiment(fields), device="cuda", sources=PLAIN, cpus=2 * cpus).units[-1]
     assert unit.is_group
-    reason = skip_reason(unit, OutOfMemory(), Room(gpus=4, cpus=2 * cpus), "cuda")
+    reason = find_skip_reason(unit, KnownOutOfMemory(), NodeCapacity(gpus=4, cpus=2 * cpus), "cuda")
     assert (reason is not None) is needs
 
 
@@ -369,7 +373,7 @@ def test_jobs_with_pinned_cpus_have_two_each_for_it(gpus: int, cpus: int, needs:
 )
 def test_a_launch_cpu_takes_a_second_one_for_loaders(gpus: int, cpus: int, needs: bool) -> None:
     (unit,) = plan(experiment({"launch_cpu": "one", "gpus": gpus})).units
-    reason = skip_reason(unit, OutOfMemory(), Room(gpus=4, cpus=cpus), "cuda")
+    reason = find_skip_reason(unit, KnownOutOfMemory(), NodeCapacity(gpus=4, cpus=cpus), "cuda")
     assert (reason is not None) is needs
 
 
@@ -377,23 +381,27 @@ def test_jobs_by_pairs_are_bounded_as_the_values_of_axes_are() -> None:
     jobs = "[" + ", ".join(f"{{ seed = {number} }}" for number in range(64)) + "]"
     text = f'name = "x"\n[axes]\nbatch_size = "1:1000:1"\n[[group]]\npairs = true\njobs = {jobs}\n'
     with pytest.raises(UsageError, match=r"^4,032,000 jobs in groups are too many; 100,000 is the most"):
-        expand(parse(text, "x.toml"), device="cpu", sources=Given(), cpus=8)
+        expand_experiment(parse_experiment(text, "x.toml"), device="cpu", sources=Given(), cpus=8)
 
 
 def test_copies_are_bounded_as_well() -> None:
     with pytest.raises(UsageError, match=r"^640,000 jobs in groups are too many; 100,000 is the most"):
-        expand(parse('name = "x"\n[fixed]\ncopies = 64\n[axes]\nbatch_size = "1:10000:1"\n', "x"),
+        expand_experiment(parse_experiment('name = "x"\n[fixed]\ncopies = 64\n[axes]\nbatch_size = "1:10000:1"\n', "x"),
                device="cpu", sources=Given())  # fmt: skip
 
 
 def test_a_number_of_repeats_without_end_is_not_written_out() -> None:
     with pytest.raises(UsageError, match=r"^more than 10\^15 combinations"):
-        expand(parse(f'name = "x"\n[run]\nrepeats = {"9" * 4000}\n', "x"), device="cpu", sources=Given())
+        expand_experiment(
+            parse_experiment(f'name = "x"\n[run]\nrepeats = {"9" * 4000}\n', "x"),
+            device="cpu",
+            sources=Given(),
+        )
 
 
 def test_the_names_that_a_message_lists_are_cut() -> None:
     long = "v" * 5000
     text = f'name = "x"\n[axes]\nvariant = ["other"]\n[variants.{long}]\nfiles = "full"\n'
     with pytest.raises(UsageError) as caught:
-        expand(parse(text, "x"), device="cpu", sources=Given())
+        expand_experiment(parse_experiment(text, "x"), device="cpu", sources=Given())
     assert len(str(caught.value)) < 500

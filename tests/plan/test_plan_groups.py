@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import Plan, Unit, expand, plan_id
+from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import Plan, Unit, expand_experiment, plan_id
 from gpubench.plan.sweep_options import Options
 
 CPUS = 16
@@ -29,12 +29,12 @@ def asked(
     *jobs: str, pairs: bool = False, text: str = "", repeats: int | None = None, **fields: Any
 ) -> Experiment:
     """A file and options, as text."""
-    base = parse(f'name = "test"\n[fixed]\nmodel = "lenet"\n{text}', "test.toml")
-    return with_options(base, Options(fields=fields, jobs=jobs, pairs=pairs, repeats=repeats))
+    base = parse_experiment(f'name = "test"\n[fixed]\nmodel = "lenet"\n{text}', "test.toml")
+    return apply_options(base, Options(fields=fields, jobs=jobs, pairs=pairs, repeats=repeats))
 
 
 def plan(experiment: Experiment, *, cpus: int = CPUS, device: str = "cuda", order: str = "given") -> Plan:
-    return expand(experiment, device=device, sources=Given(), order=order, cpus=cpus)
+    return expand_experiment(experiment, device=device, sources=Given(), order=order, cpus=cpus)
 
 
 def groups(made: Plan) -> list[Unit]:
@@ -256,7 +256,9 @@ def test_a_stored_plan_has_the_same_units_elsewhere(cpus: int, sharing: str) -> 
     text = "[[group]]\nname = 'a'\njobs = [{}, {workers = 2}]\n[[group]]\njobs = [{copies = 2}]"
     experiment = asked(text=text, variant="crop-resize,synthetic", cpu_sharing=sharing)
     made = plan(experiment, cpus=cpus)
-    again = parse(to_toml(experiment, {"device": "cuda", "cpus": cpus, "protocol": "steady"}), "stored")
+    again = parse_experiment(
+        format_experiment(experiment, {"device": "cuda", "cpus": cpus, "protocol": "steady"}), "stored"
+    )
     assert again.groups == experiment.groups
     assert ids(plan(again, cpus=cpus)) == ids(made)
     assert plan_id(plan(again, cpus=cpus).units) == plan_id(made.units)

@@ -13,11 +13,11 @@ import scripted
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.resolve import Resolved, data_spec, order, protocol, resolve_unit
+from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_protocol, make_trial_order, resolve_unit
 from gpubench.schema import catalog
 from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
-from gpubench.schema.trial import make
-from gpubench.schema.validation import plain, reader
+from gpubench.schema.trial import make_trial
+from gpubench.schema.validation import convert_to_plain, make_converter
 
 BIRDS = DataFacts(
     name="birds", kind="folder", root="/birds", fingerprint="f", train_images=1000, val_images=10, num_classes=7,
@@ -27,23 +27,23 @@ MACHINE = dataclasses.replace(scripted.computer(4), cpu_ids=(0, 2, 4, 6, 8, 10),
 
 
 def job(**fields: Any) -> Job:
-    t = make(fields)
+    t = make_trial(fields)
     return Job(trial=t, trial_id="t0", config_id="c0", variant=catalog.VARIANTS[t.variant])
 
 
-def resolve(planned: Job, machine: Machine, facts: DataFacts, device: str) -> Resolved:
+def resolve(planned: Job, machine: Machine, facts: DataFacts, device: str) -> ResolvedTrial:
     """A job alone, as this machine fills it."""
     (filled,) = resolve_unit(Unit((planned,)), machine, lambda _: facts, device)
     return filled
 
 
-def resolved(facts: DataFacts = BIRDS, **fields: Any) -> Resolved:
+def resolved(facts: DataFacts = BIRDS, **fields: Any) -> ResolvedTrial:
     return resolve(job(**fields), MACHINE, facts, "cuda")
 
 
 def test_a_trial_that_leaves_everything_open() -> None:
     found = resolved()
-    assert found.columns() == {
+    assert found.make_columns() == {
         "device": "cuda", "gpus": 1, "gpu_ids": [0], "ranks": None, "cpus": 6, "workers": 6,
         "input_size": 224, "num_classes": 7, "train_images": 1000,
     }  # fmt: skip
@@ -89,15 +89,18 @@ def test_images_of_one_size_give_their_size() -> None:
     ],
 )
 def test_how_a_process_measures(fields: dict[str, Any], on_gpu: Protocol, on_cpu: Protocol) -> None:
-    assert (protocol(make(fields), "cuda"), protocol(make(fields), "cpu")) == (on_gpu, on_cpu)
+    assert (make_protocol(make_trial(fields), "cuda"), make_protocol(make_trial(fields), "cpu")) == (
+        on_gpu,
+        on_cpu,
+    )
 
 
 def test_the_order_comes_through_a_message_as_it_was() -> None:
     asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True, launch_cpu="one")
     found = resolve(asked, MACHINE, BIRDS, "cuda")
-    data = data_spec(asked, found, BIRDS, Path("/decoded"))
-    made = order(asked, found, data=data, log=Path("/x.log"), known_gmacs=None)
-    assert reader(TrialOrder)(json.loads(json.dumps(plain(made)))) == made
+    data = make_data_spec(asked, found, BIRDS, Path("/decoded"))
+    made = make_trial_order(asked, found, data=data, log=Path("/x.log"), known_gmacs=None)
+    assert make_converter(TrialOrder)(json.loads(json.dumps(convert_to_plain(made)))) == made
     assert (made.seed, made.data.seed) == (5, 5), "seed + repeat"
     assert made.data.kind == "decoded"
     assert made.threads_per_rank == 3
@@ -117,10 +120,10 @@ def test_the_order_comes_through_a_message_as_it_was() -> None:
 )
 def test_where_the_images_come_from(variant: str, facts: DataFacts, kind: str) -> None:
     asked = job(variant=variant)
-    assert data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None).kind == kind
+    assert make_data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None).kind == kind
 
 
 def test_a_quota_counts_for_threads_workers_and_the_column() -> None:
     here = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=4)
     found = resolve(job(device="cpu", ranks=2, strategy="ddp"), here, BIRDS, "cpu")
-    assert (found.columns()["cpus"], found.workers) == (4, 2)
+    assert (found.make_columns()["cpus"], found.workers) == (4, 2)

@@ -9,12 +9,12 @@ from fakes import record
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.rounds import ONE, Rounds, rounds_of
-from gpubench.plan.sources import Disk
-from gpubench.plan.state import further
+from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import Plan, expand_experiment
+from gpubench.plan.rounds import ONE, Rounds, parse_rounds
+from gpubench.plan.sources import DiskSources
+from gpubench.plan.state import plan_further_round
 from gpubench.plan.sweep_options import Options
 from gpubench.schema.record import Record
 
@@ -36,7 +36,7 @@ BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size 
     ],
 )
 def test_what_is_asked_for(asked: tuple[Any, Any, Any], means: Rounds) -> None:
-    assert rounds_of(*asked) == means
+    assert parse_rounds(*asked) == means
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_unasked_each_configuration_gets_three_processes(rounds: Rounds, most: i
 )
 def test_what_can_not_be_meant_is_refused(asked: tuple[Any, Any, Any], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        rounds_of(*asked)
+        parse_rounds(*asked)
     assert says in str(caught.value)
 
 
@@ -82,11 +82,11 @@ def test_what_can_not_be_meant_is_refused(asked: tuple[Any, Any, Any], says: str
     ("text", "is_pct"), [("0.02%", 0.02), (" 0.5 % ", 0.5), ("1", 1), (2, 2), (2.5, 2.5)]
 )
 def test_a_share_below_one_per_cent_is_taken_with_its_sign(text: str | float, is_pct: float) -> None:
-    assert rounds_of(None, text, None).within_pct == is_pct
+    assert parse_rounds(None, text, None).within_pct == is_pct
 
 
 def in_file(run: str, **options: Any) -> Experiment:
-    return with_options(parse(f"{BASE}[run]\n{run}", "x"), Options(**options))
+    return apply_options(parse_experiment(f"{BASE}[run]\n{run}", "x"), Options(**options))
 
 
 def test_options_change_what_they_name_of_a_files_rounds() -> None:
@@ -109,8 +109,8 @@ def test_a_stored_plan_says_which_rounds_were_asked_for() -> None:
     all_three = 'rounds = 5\nwithin = "2%"\nbudget = "10m"\n'
     for run in ("", "rounds = 1\n", "repeats = 2\n", 'within = "3%"\n', all_three):
         swept = in_file(run)
-        assert parse(to_toml(swept, {}), "x").rounds == swept.rounds
-    assert "rounds" not in to_toml(in_file(""), {})
+        assert parse_experiment(format_experiment(swept, {}), "x").rounds == swept.rounds
+    assert "rounds" not in format_experiment(in_file(""), {})
 
 
 def test_only_a_budget_without_a_number_of_rounds_ends_with_the_answers() -> None:
@@ -123,8 +123,8 @@ def test_only_a_budget_without_a_number_of_rounds_ends_with_the_answers() -> Non
 
 
 def plan_of(batches: str, **fields: str) -> Plan:
-    asked = with_options(parse(BASE, "x"), Options(fields={"batch_size": batches, **fields}))
-    return expand(asked, device="cpu", sources=Disk())
+    asked = apply_options(parse_experiment(BASE, "x"), Options(fields={"batch_size": batches, **fields}))
+    return expand_experiment(asked, device="cpu", sources=DiskSources())
 
 
 def ended(units: Any, *statuses: str) -> dict[str, Record]:
@@ -143,7 +143,7 @@ def told(planned: Any) -> dict[int, str]:
 def test_what_ended_ok_in_the_first_round_is_measured_again() -> None:
     units = plan_of("1,2,4,8,16,32").units
     rounds = {1: ended(units, "ok", "oom", "failed", "timeout", "interrupted", "-")}
-    assert told(further(units, 2, rounds)) == {1: "run"}
+    assert told(plan_further_round(units, 2, rounds)) == {1: "run"}
 
 
 def test_what_a_round_has_already_is_not_measured_twice() -> None:
@@ -152,10 +152,10 @@ def test_what_a_round_has_already_is_not_measured_twice() -> None:
         1: ended(units, *["ok"] * 6),
         2: ended(units, "ok", "oom", "failed", "timeout", "interrupted", "-"),
     }
-    assert told(further(units, 2, rounds)) == {
+    assert told(plan_further_round(units, 2, rounds)) == {
         1: "done", 2: "done", 4: "failed", 8: "failed", 16: "run", 32: "run"
     }  # fmt: skip
-    again = told(further(units, 2, rounds, frozenset({"failed", "oom"})))
+    again = told(plan_further_round(units, 2, rounds, frozenset({"failed", "oom"})))
     assert again == {1: "done", 2: "run", 4: "run", 8: "failed", 16: "run", 32: "run"}
 
 
@@ -163,24 +163,26 @@ def test_what_failed_in_one_round_is_in_no_later_one() -> None:
     """Else a trial that fails each time would fail a hundred times where a certainty ends the rounds."""
     units = plan_of("1,2,4,8,16").units
     rounds = {1: ended(units, *["ok"] * 5), 2: ended(units, "ok", "failed", "oom", "timeout", "interrupted")}
-    assert told(further(units, 3, rounds)) == {1: "run", 16: "run"}
-    assert told(further(units, 4, rounds)) == {1: "run", 16: "run"}
+    assert told(plan_further_round(units, 3, rounds)) == {1: "run", 16: "run"}
+    assert told(plan_further_round(units, 4, rounds)) == {1: "run", 16: "run"}
 
 
 def test_a_group_of_which_one_job_did_not_end_ok_is_not_measured_again() -> None:
-    asked = with_options(parse(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
-    (unit,) = (one for one in expand(asked, device="cpu", sources=Disk()).units if one.is_group)
+    asked = apply_options(parse_experiment(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
+    (unit,) = (
+        one for one in expand_experiment(asked, device="cpu", sources=DiskSources()).units if one.is_group
+    )
     each = {job.trial_id: record(trial_id=job.trial_id, status="ok") for job in unit.jobs}
-    assert [item.state for item in further([unit], 2, {1: each})] == ["run"]
+    assert [item.state for item in plan_further_round([unit], 2, {1: each})] == ["run"]
     each[unit.jobs[1].trial_id] = record(trial_id=unit.jobs[1].trial_id, status="failed")
-    assert further([unit], 2, {1: each}) == []
+    assert plan_further_round([unit], 2, {1: each}) == []
 
 
 BATCHES = "1,2,4,8,16,32,64,128"
 
 
 def order(units: Any, number: int, rounds: Any) -> list[int]:
-    return list(told(further(units, number, rounds)))
+    return list(told(plan_further_round(units, number, rounds)))
 
 
 def test_the_order_of_a_round_is_drawn_from_the_seed_and_differs_between_rounds() -> None:
@@ -196,12 +198,12 @@ def test_the_order_of_a_round_is_drawn_from_the_seed_and_differs_between_rounds(
 
 def test_a_trial_alone_is_measured_before_and_after_its_group() -> None:
     """In two rounds each: the second goes back the way that the first came."""
-    asked = with_options(parse(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
-    units = expand(asked, device="cpu", sources=Disk()).units
+    asked = apply_options(parse_experiment(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
+    units = expand_experiment(asked, device="cpu", sources=DiskSources()).units
     rounds = {1: {job.trial_id: record(trial_id=job.trial_id) for unit in units for job in unit.jobs}}
     for number in (2, 4, 6):
-        there = [item.unit.unit_id for item in further(units, number, rounds)]
-        back = [item.unit.unit_id for item in further(units, number + 1, rounds)]
+        there = [item.unit.unit_id for item in plan_further_round(units, number, rounds)]
+        back = [item.unit.unit_id for item in plan_further_round(units, number + 1, rounds)]
         assert len(there) == 3
         assert back == there[::-1]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan import shards
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.plan import Plan, Unit, expand
-from gpubench.plan.shards import Shard, list_lots, select_part, select_parts
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.plan import Plan, Unit, expand_experiment
+from gpubench.plan.shards import Shard, group_inseparable_units, select_part, select_parts
 from gpubench.plan.skips import chain_key
 
 SOURCES = Given()
@@ -31,7 +31,7 @@ GROUPS = GRID + "[[group]]\njobs = [{}, { lr = 0.1 }]\n[[group]]\njobs = [{ lr =
 
 
 def plan(text: str, device: str = "cuda") -> Plan:
-    return expand(parse(text, "x"), device=device, sources=SOURCES, cpus=4)
+    return expand_experiment(parse_experiment(text, "x"), device=device, sources=SOURCES, cpus=4)
 
 
 def deal(whole: Plan, count: int) -> list[list[Unit]]:
@@ -83,14 +83,14 @@ def test_what_belongs_together_stays_together(name: str, count: int) -> None:
             alone = job.membership.solo if job.membership else job
             where.setdefault(alone.trial_id, set()).add(number)
             if whole.device == "cuda":
-                where.setdefault(chain_key(alone.trial, alone.variant.definition()), set()).add(number)
+                where.setdefault(chain_key(alone.trial, alone.variant.make_definition()), set()).add(number)
     assert {len(numbers) for numbers in where.values()} == {1}
 
 
 def test_a_grid_on_gpus_is_dealt_out_by_chains_and_on_cpus_by_trials() -> None:
     assert len(PLANS["grid"].units) == len(PLANS["cpu"].units) == 18
-    assert [len(units) for units in list_lots(PLANS["grid"])] == [3] * 6
-    assert [len(units) for units in list_lots(PLANS["cpu"])] == [1] * 18
+    assert [len(units) for units in group_inseparable_units(PLANS["grid"])] == [3] * 6
+    assert [len(units) for units in group_inseparable_units(PLANS["cpu"])] == [1] * 18
 
 
 @given(st.randoms(use_true_random=False))
@@ -128,7 +128,9 @@ def test_machines_with_other_numbers_of_cpus_work_out_the_same_deal(
     """Which trial alone a group is compared with depends on them, and so do its ids: what was asked for does not."""
     deals = set()
     for cpus in (1, 2, 3, 4, 8, 64):
-        whole = expand(parse(LEFT_OPEN[name], "x"), device=device, sources=SOURCES, cpus=cpus)
+        whole = expand_experiment(
+            parse_experiment(LEFT_OPEN[name], "x"), device=device, sources=SOURCES, cpus=cpus
+        )
         deals.add(
             tuple(
                 frozenset(unit.unit_id for unit in units if not unit.baseline) for units in deal(whole, count)

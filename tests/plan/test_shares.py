@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.shares import Share, alone, default_workers, shares_of
+from gpubench.plan.shares import Share, default_workers, divide_cpus, make_solo_trial
 from gpubench.schema import catalog
-from gpubench.schema.trial import Trial, make
+from gpubench.schema.trial import Trial, make_trial
 
 Asked = tuple[Trial, catalog.Variant]
 
 
 def job(**fields: Any) -> Asked:
-    trial = make({"model": "lenet", **fields})
+    trial = make_trial({"model": "lenet", **fields})
     return trial, catalog.VARIANTS[trial.variant]
 
 
 def shares(*jobs: Asked, cpus: int = 8, device: str = "cuda") -> list[tuple[int, int | None, int]]:
-    return [(s.cpus, s.first, s.workers) for s in shares_of(jobs, cpus, device)]
+    return [(s.cpus, s.first, s.workers) for s in divide_cpus(jobs, cpus, device)]
 
 
 PINNED = {"cpu_sharing": "pinned"}
@@ -74,8 +74,8 @@ def test_on_a_cpu_a_quarter_loads() -> None:
 
 
 def solos(*jobs: Asked, cpus: int = 8) -> list[Trial]:
-    pairs = zip(jobs, shares_of(jobs, cpus, "cuda"), strict=True)
-    return [alone(one, share, cpus, "cuda") for one, share in pairs]
+    pairs = zip(jobs, divide_cpus(jobs, cpus, "cuda"), strict=True)
+    return [make_solo_trial(one, share, cpus, "cuda") for one, share in pairs]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def solos(*jobs: Asked, cpus: int = 8) -> list[Trial]:
 )
 def test_what_a_trial_gets_by_itself_anyway_stays_open(jobs: tuple[Asked, ...], own: dict[str, Any]) -> None:
     first = solos(*jobs)[0]
-    assert first == make({"model": "lenet", "variant": jobs[0][0].variant, **own})
+    assert first == make_trial({"model": "lenet", "variant": jobs[0][0].variant, **own})
 
 
 FIELDS = st.fixed_dictionaries(
@@ -111,16 +111,16 @@ ANY_JOBS = st.tuples(st.lists(FIELDS, min_size=2, max_size=5), st.sampled_from([
 
 @given(ANY_JOBS, st.integers(1, 64))
 def test_alone_it_has_as_many_cpus_and_loaders(jobs: list[Asked], cpus: int) -> None:
-    for one, share in zip(jobs, shares_of(jobs, cpus, "cuda"), strict=True):
-        solo = alone(one, share, cpus, "cuda"), one[1]
-        (by_itself,) = shares_of([solo], cpus, "cuda")
+    for one, share in zip(jobs, divide_cpus(jobs, cpus, "cuda"), strict=True):
+        solo = make_solo_trial(one, share, cpus, "cuda"), one[1]
+        (by_itself,) = divide_cpus([solo], cpus, "cuda")
         assert (by_itself.cpus, by_itself.workers) == (share.cpus, share.workers)
         assert (solo[0].copies, solo[0].cpu_sharing) == (1, "shared")
 
 
 @given(ANY_JOBS, st.integers(1, 64))
 def test_pinned_cpus_overlap_nowhere(jobs: list[Asked], cpus: int) -> None:
-    found = shares_of(jobs, cpus, "cuda")
+    found = divide_cpus(jobs, cpus, "cuda")
     if jobs[0][0].cpu_sharing == "shared":
         assert all(share.first in (None, 0) for share in found)
         return

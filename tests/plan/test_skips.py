@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import Group
-from gpubench.plan.plan import Unit, expand
-from gpubench.plan.skips import OutOfMemory, Room, skip_reason
+from gpubench.plan.plan import Unit, expand_experiment
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
 from gpubench.schema import catalog
 
-ROOM = Room(gpus=2, cpus=4)
+ROOM = NodeCapacity(gpus=2, cpus=4)
 
 
 def units(*jobs: dict[str, Any], **fixed: Any) -> list[Unit]:
@@ -26,7 +26,7 @@ def units(*jobs: dict[str, Any], **fixed: Any) -> list[Unit]:
         groups=(Group(name="g", jobs=jobs),) if jobs else (),
         variants=catalog.VARIANTS,
     )
-    return list(expand(asked, device="cuda", sources=Given(), cpus=4).units)
+    return list(expand_experiment(asked, device="cuda", sources=Given(), cpus=4).units)
 
 
 def group(*batches: int, **fixed: Any) -> Unit:
@@ -38,10 +38,10 @@ def copies(count: int, batch: int = 16) -> Unit:
 
 
 def reason(unit: Unit, *ran_out: Unit) -> str | None:
-    oom = OutOfMemory()
+    oom = KnownOutOfMemory()
     for one in ran_out:
-        oom.add(one)
-    return skip_reason(unit, oom, ROOM, "cuda")
+        oom.add_unit(one)
+    return find_skip_reason(unit, oom, ROOM, "cuda")
 
 
 # ---- the reasons in words ----
@@ -65,14 +65,14 @@ REASONS = {
         "job 2 of 2: batch 32 of the same configuration was out of memory alone",
     ),
     "jobs": (copies(4), [copies(3)], ROOM, "3 jobs that need no more were out of memory together"),
-    "one GPU": (ALONE, [], Room(gpus=0, cpus=4), "needs 1 GPU, this machine shows 0"),
+    "one GPU": (ALONE, [], NodeCapacity(gpus=0, cpus=4), "needs 1 GPU, this machine shows 0"),
     "GPUs": (units(gpu_ids=(1, 2))[0], [], ROOM, "needs 3 GPUs, this machine shows 2"),
     "CPUs": (units(cpus=16)[0], [], ROOM, "needs 16 CPUs, 4 may be used"),
     "pinned": (PINNED_BEYOND, [], ROOM, "needs 5 CPUs for jobs pinned to their own, 4 may be used"),
     "launch": (
         LAUNCHED,
         [],
-        Room(gpus=1, cpus=1),
+        NodeCapacity(gpus=1, cpus=1),
         "needs two CPUs for each GPU with launch_cpu one, 1 may be used",
     ),
 }
@@ -81,10 +81,10 @@ REASONS = {
 @pytest.mark.parametrize("case", REASONS)
 def test_a_reason_names_what_is_lacking(case: str) -> None:
     unit, ran_out, room, text = REASONS[case]
-    oom = OutOfMemory()
+    oom = KnownOutOfMemory()
     for full in ran_out:
-        oom.add(full)
-    assert skip_reason(unit, oom, room, "cuda") == text
+        oom.add_unit(full)
+    assert find_skip_reason(unit, oom, room, "cuda") == text
 
 
 # ---- a trial alone, and its groups ----
@@ -179,7 +179,7 @@ def test_a_group_beyond_the_machines_gpus() -> None:
     text = reason(together)
     assert text
     assert [reason(unit) for unit in alone] == [None, text]
-    assert skip_reason(together, OutOfMemory(), None, "cuda") is None  # read elsewhere
+    assert find_skip_reason(together, KnownOutOfMemory(), None, "cuda") is None  # read elsewhere
 
 
 def test_pinned_jobs_beyond_the_machines_cpus() -> None:

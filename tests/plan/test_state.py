@@ -8,21 +8,29 @@ import pytest
 from fakes import Given, record
 
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.skips import OutOfMemory, Room
-from gpubench.plan.state import STALE_BY, Planned, is_stale, list_rounds, merge_rounds, out_of_memory, survey
+from gpubench.plan.plan import Plan, expand_experiment
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity
+from gpubench.plan.state import (
+    STALE_BY,
+    PlannedUnit,
+    collect_out_of_memory,
+    is_stale,
+    merge_rounds,
+    plan_all_rounds,
+    plan_first_round,
+)
 from gpubench.schema import catalog
 from gpubench.schema.record import AskedFields, Record, Status
 
 HERE = dict.fromkeys(STALE_BY, "1.0")
-ROOM = Room(gpus=1, cpus=2)
+ROOM = NodeCapacity(gpus=1, cpus=2)
 
 
 @pytest.fixture
 def plan() -> Plan:
     batches = Axis(("batch_size",), ((16,), (32,), (64,)))
     asked = Experiment(name="t", fixed={"model": "lenet"}, axes=(batches,), variants=catalog.VARIANTS)
-    return expand(asked, device="cuda", sources=Given())
+    return expand_experiment(asked, device="cuda", sources=Given())
 
 
 def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str, Record]:
@@ -34,7 +42,7 @@ def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str
             reason="why",
             environment=HERE | {"torch": torch},
             trial=AskedFields(job.trial.as_json()),
-            variant_definition=job.variant.definition(),
+            variant_definition=job.variant.make_definition(),
         )
         for job, status in zip(plan.jobs, statuses, strict=False)
         if status
@@ -57,10 +65,10 @@ def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str
 )
 def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: bool, states: list[str]) -> None:
     chosen = stored(plan, *statuses)
-    found = survey(
+    found = plan_first_round(
         plan,
         chosen,
-        oom=out_of_memory(chosen.values()),
+        oom=collect_out_of_memory(chosen.values()),
         room=ROOM,
         environment=HERE,
         retry={retry} - {""},
@@ -72,9 +80,11 @@ def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: boo
 
 def test_stale(plan: Plan) -> None:
     chosen = stored(plan, "ok", "failed", torch="0.9")
-    kept = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    kept = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept] == [("done", True), ("failed", True), ("run", False)]
-    again = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    again = plan_first_round(
+        plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, retry={"stale"}
+    )
     assert [item.state for item in again] == ["run", "failed", "run"]
 
 
@@ -86,9 +96,14 @@ def test_each_version_counts(name: str) -> None:
 
 def test_too_few_gpus(plan: Plan) -> None:
     assert [
-        item.state for item in survey(plan, {}, oom=OutOfMemory(), room=Room(0, 2), environment=HERE)
+        item.state
+        for item in plan_first_round(
+            plan, {}, oom=KnownOutOfMemory(), room=NodeCapacity(0, 2), environment=HERE
+        )
     ] == ["skip"] * 3
-    done = survey(plan, stored(plan, "ok"), oom=OutOfMemory(), room=Room(0, 2), environment=HERE)
+    done = plan_first_round(
+        plan, stored(plan, "ok"), oom=KnownOutOfMemory(), room=NodeCapacity(0, 2), environment=HERE
+    )
     assert [item.state for item in done] == ["done", "skip", "skip"], "what is measured stays"
 
 
@@ -96,15 +111,16 @@ def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -
     found = stored(plan, "oom")
     (smallest,) = found.values()
     elsewhere = {"batch": dataclasses.replace(smallest, trial_id="t-of-another-plan")}
-    oom = out_of_memory(elsewhere.values())
-    skipped = survey(plan, {}, oom=oom, room=ROOM, environment=HERE)
+    oom = collect_out_of_memory(elsewhere.values())
+    skipped = plan_first_round(plan, {}, oom=oom, room=ROOM, environment=HERE)
     assert [item.state for item in skipped] == ["run", "skip", "skip"]
     other = dataclasses.replace(smallest, variant_definition={"files": "none", "cpu": [], "gpu": []})
-    assert [i.state for i in survey(plan, {}, oom=out_of_memory([other]), room=ROOM, environment=HERE)] == [
-        "run"
-    ] * 3
+    assert [
+        i.state
+        for i in plan_first_round(plan, {}, oom=collect_out_of_memory([other]), room=ROOM, environment=HERE)
+    ] == ["run"] * 3
     odd = dataclasses.replace(smallest, trial=AskedFields({"a_field_of": "the future"}))
-    assert out_of_memory([odd]) == OutOfMemory()
+    assert collect_out_of_memory([odd]) == KnownOutOfMemory()
 
 
 # ---- groups ----
@@ -119,7 +135,7 @@ def groups() -> Plan:
         axes=(Axis(("copies",), ((2,), (3,))),),
         variants=catalog.VARIANTS,
     )
-    return expand(asked, device="cuda", sources=Given())
+    return expand_experiment(asked, device="cuda", sources=Given())
 
 
 def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
@@ -144,7 +160,7 @@ def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
                 else {},
                 environment=HERE,
                 trial=AskedFields(job.trial.as_json()),
-                variant_definition=job.variant.definition(),
+                variant_definition=job.variant.make_definition(),
             )
     return found
 
@@ -166,7 +182,7 @@ def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(gr
         (newer, ["done", "run", "run"]),  # measured again since
     )
     for known, states in cases:
-        found = survey(groups, known, oom=OutOfMemory(), room=ROOM, environment=HERE)
+        found = plan_first_round(groups, known, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
         assert [item.state for item in found] == states
 
 
@@ -195,10 +211,10 @@ def test_survey_of_groups(
     groups: Plan, endings: tuple[tuple[Status, ...], ...], retry: str, states: list[str]
 ) -> None:
     chosen = tried(groups, *endings)
-    found = survey(
+    found = plan_first_round(
         groups,
         chosen,
-        oom=out_of_memory(chosen.values()),
+        oom=collect_out_of_memory(chosen.values()),
         room=ROOM,
         environment=HERE,
         retry={retry} - {""},
@@ -209,7 +225,7 @@ def test_survey_of_groups(
 
 def test_a_failed_group_is_told_with_the_reason_of_the_job_that_failed(groups: Plan) -> None:
     chosen = tried(groups, OK, ("skipped", "failed"))
-    found = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    found = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
     assert found[1].why == "why failed"
 
 
@@ -217,66 +233,70 @@ def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2)
     last = groups.units[1].jobs[1].trial_id
     chosen[last] = dataclasses.replace(chosen[last], environment=HERE | {"torch": "0.9"})
-    kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    kept = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept[:2]] == [("done", False), ("done", True)]
-    again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    again = plan_first_round(
+        groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, retry={"stale"}
+    )
     assert [item.state for item in again[:2]] == ["done", "run"]
 
 
 def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     chosen = tried(groups, OK, ("oom", "skipped"))
-    found = out_of_memory(chosen.values())
+    found = collect_out_of_memory(chosen.values())
     assert not found.chains  # alone each of them may fit
     assert [len(fits) for fits in found.groups] == [2]
     odd = [dataclasses.replace(r, trial=AskedFields({"a_field_of": "the future"})) for r in chosen.values()]
-    assert out_of_memory(odd) == OutOfMemory()
+    assert collect_out_of_memory(odd) == KnownOutOfMemory()
 
 
 def test_a_stale_trial_alone_makes_the_groups_stale_that_are_compared_with_it(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2)
     baseline = groups.units[0].jobs[0].trial_id
     chosen[baseline] = dataclasses.replace(chosen[baseline], environment=HERE | {"torch": "0.9"})
-    kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
+    kept = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept[:2]] == [("done", True), ("done", True)]
-    again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
+    again = plan_first_round(
+        groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, retry={"stale"}
+    )
     assert [item.state for item in again[:2]] == ["run", "run"]
 
 
 def test_what_is_stored_under_another_allowance_runs_again_and_says_why(plan: Plan) -> None:
     first, second, _ = (job.trial_id for job in plan.jobs)
-    found = survey(
-        plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={first: "measured on 1 CPU"}
+    found = plan_first_round(
+        plan, {}, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, unlike={first: "measured on 1 CPU"}
     )
     assert [(item.state, item.why) for item in found] == [
         ("run", "measured on 1 CPU"),
         ("run", ""),
         ("run", ""),
     ]
-    fresh = survey(
-        plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={second: "so"}, fresh=True
+    fresh = plan_first_round(
+        plan, {}, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, unlike={second: "so"}, fresh=True
     )
     assert [item.why for item in fresh] == ["", "", ""], "asked for"
 
 
 def test_what_is_done_at_first_may_be_left_or_failed_in_a_later_round(plan: Plan) -> None:
     first, second, third = plan.units
-    planned = [Planned(first, "done"), Planned(second, "done"), Planned(third, "skip", "no room")]
-    failed = Planned(second, "failed", "why", ended="failed")
+    planned = [PlannedUnit(first, "done"), PlannedUnit(second, "done"), PlannedUnit(third, "skip", "no room")]
+    failed = PlannedUnit(second, "failed", "why", ended="failed")
     later = [
-        (2, [Planned(first, "run"), failed, Planned(third, "run")]),
-        (3, [Planned(first, "done"), Planned(second, "done")]),
-        (4, [Planned(first, "run")]),
+        (2, [PlannedUnit(first, "run"), failed, PlannedUnit(third, "run")]),
+        (3, [PlannedUnit(first, "done"), PlannedUnit(second, "done")]),
+        (4, [PlannedUnit(first, "run")]),
     ]
-    assert merge_rounds(planned, later) == [Planned(first, "run", rounds=(2, 4)), failed, planned[2]]
-    retried = (5, [Planned(second, "run")])
-    assert merge_rounds(planned, [*later, retried])[1] == Planned(second, "run", rounds=(5,))
+    assert merge_rounds(planned, later) == [PlannedUnit(first, "run", rounds=(2, 4)), failed, planned[2]]
+    retried = (5, [PlannedUnit(second, "run")])
+    assert merge_rounds(planned, [*later, retried])[1] == PlannedUnit(second, "run", rounds=(5,))
     assert merge_rounds(planned, []) == planned
 
 
 def test_what_the_first_round_has_before_it_later_ones_have_too(plan: Plan) -> None:
     chosen = stored(plan, "ok", "failed")
-    first = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
-    rounds = list_rounds(first, {1: chosen}, most=3, is_open_ended=False)
+    first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    rounds = plan_all_rounds(first, {1: chosen}, most=3, is_open_ended=False)
     done, failed, missing = (unit.unit_id for unit in plan.units)
     assert {
         number: {item.unit.unit_id: item.state for item in items} for number, items in rounds.items()
@@ -291,23 +311,25 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
     chosen = stored(plan, "ok", "ok", "ok")
     (other, *_) = stored(plan, "ok", torch="0.9").values()
     chosen[other.trial_id] = other
-    first = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
-    rounds = list_rounds(first, {1: chosen}, most=2, is_open_ended=False)
+    first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    rounds = plan_all_rounds(first, {1: chosen}, most=2, is_open_ended=False)
     assert sorted(item.unit.unit_id for item in rounds[2]) == sorted(u.unit_id for u in plan.units[1:])
-    (again,) = list_rounds(first[:1], {1: chosen, 2: {other.trial_id: other}}, most=2, is_open_ended=False)[2]
+    (again,) = plan_all_rounds(
+        first[:1], {1: chosen, 2: {other.trial_id: other}}, most=2, is_open_ended=False
+    )[2]
     # What it had in them is still there.
     assert again.state == "done"
-    unknown = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment={})
-    assert len(list_rounds(unknown, {1: chosen}, most=2, is_open_ended=False)[2]) == 3, (
+    unknown = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment={})
+    assert len(plan_all_rounds(unknown, {1: chosen}, most=2, is_open_ended=False)[2]) == 3, (
         "versions that nobody tells"
     )
 
 
 def test_of_an_open_round_only_what_has_begun_is_listed(plan: Plan) -> None:
     chosen = stored(plan, "ok", "ok")
-    first = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
-    assert list(list_rounds(first, {1: chosen}, most=9, is_open_ended=True)) == [1]
+    first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    assert list(plan_all_rounds(first, {1: chosen}, most=9, is_open_ended=True)) == [1]
     begun = {1: chosen, 2: stored(plan, "interrupted")}
-    rounds = list_rounds(first, begun, most=9, is_open_ended=True)
+    rounds = plan_all_rounds(first, begun, most=9, is_open_ended=True)
     assert [(item.unit, item.state) for item in rounds[2]] == [(plan.units[0], "run")]
     assert list(rounds) == [1, 2]

@@ -10,7 +10,7 @@ import pytest
 import scripted
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.plan.stored_machine import SourcesOnRecord, choose_machine
+from gpubench.plan.stored_machine import RecordedSources, choose_machine
 from gpubench.schema.record import AskedFields, Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
@@ -120,14 +120,16 @@ def test_images_and_models_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mon
         record(1, GPU, data={"fingerprint": "f1", "train_images": 100, "size": 28}),
         record(2, GPU, data={"fingerprint": "none"}),
     ]
-    facts = SourcesOnRecord(told).data("birds")
+    facts = RecordedSources(told).find_data_facts("birds")
     assert (facts.fingerprint, facts.train_images, facts.num_classes, facts.size) == ("f1", 100, 3, 28)
     # Of a resident batch alone, what it left open.
-    assert SourcesOnRecord(told[1:]).data("birds").train_images == 96
-    assert SourcesOnRecord(told).model("nets.py:net") == ""
+    assert RecordedSources(told[1:]).find_data_facts("birds").train_images == 96
+    assert RecordedSources(told).find_model_fingerprint("nets.py:net") == ""
     with pytest.raises(UsageError, match=r"there is no file other\.py"):
-        SourcesOnRecord(told).model("other.py:net")
+        RecordedSources(told).find_model_fingerprint("other.py:net")
     with pytest.raises(UsageError, match="unknown data 'bees'"):
-        SourcesOnRecord(told).data("bees")
+        RecordedSources(told).find_data_facts("bees")
     (tmp_path / "nets.py").write_text("")
-    assert SourcesOnRecord(told).model("nets.py:net").endswith(":net"), "the disk comes first"
+    assert RecordedSources(told).find_model_fingerprint("nets.py:net").endswith(":net"), (
+        "the disk comes first"
+    )

@@ -46,8 +46,8 @@ from gpubench.schema.trial_fields import FIELDS
     ],
 )
 def test_parse(field: str, text: str, found: list[object]) -> None:
-    assert values.parse(field, text) == found
-    assert [type(v) for v in values.parse(field, text)] == [type(v) for v in found]
+    assert values.parse_field_values(field, text) == found
+    assert [type(v) for v in values.parse_field_values(field, text)] == [type(v) for v in found]
 
 
 @pytest.mark.parametrize(
@@ -81,26 +81,26 @@ def test_parse(field: str, text: str, found: list[object]) -> None:
 )
 def test_wrong_text_is_refused_in_one_line(field: str, text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
-        values.parse(field, text)
+        values.parse_field_values(field, text)
     assert "\n" not in str(caught.value)
 
 
 @given(st.integers(1, 500), st.integers(0, 500), st.integers(1, 50))
 def test_a_range_includes_both_ends_where_its_step_meets_them(first: int, length: int, step: int) -> None:
     last = first + length
-    assert values.span("batch_size", f"{first}:{last}:{step}") == list(range(first, last + 1, step))
+    assert values.parse_range("batch_size", f"{first}:{last}:{step}") == list(range(first, last + 1, step))
 
 
 @given(st.integers(1, 64), st.integers(0, 8), st.integers(2, 5))
 def test_a_geometric_range_includes_its_last_power(first: int, powers: int, factor: int) -> None:
     wanted = [first * factor**n for n in range(powers + 1)]
-    assert values.span("batch_size", f"{first}:{wanted[-1]}:x{factor}") == wanted
+    assert values.parse_range("batch_size", f"{first}:{wanted[-1]}:x{factor}") == wanted
 
 
 @given(st.text(max_size=20), st.sampled_from(sorted(values.KINDS)))
 def test_any_text_gives_values_or_one_line(text: str, field: str) -> None:
     try:
-        found = values.parse(field, text)
+        found = values.parse_field_values(field, text)
     except UsageError:
         return
     assert found
@@ -120,9 +120,9 @@ def test_a_value_is_read_back_from_how_it_is_typed_and_from_toml(data: st.DataOb
     value = data.draw(
         of_kind[values.KINDS[field]] | (st.none() if field in values.OPTIONAL else st.nothing())
     )
-    assert values.parse_one(field, values.as_text(value)) == value
+    assert values.parse_field_value(field, values.format_field_value(value)) == value
     with contextlib.suppress(UsageError):  # beyond the field's bounds
-        assert values.from_toml(field, values.to_toml(value)) == value
+        assert values.decode_toml_value(field, values.encode_toml_value(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_value_is_read_back_from_how_it_is_typed_and_from_toml(data: st.DataOb
     [("12GiB", 12288), ("12 G", 12288), ("16GB", 15258), ("800mib", 800), ("5", 5), ("0.5GiB", 512)],
 )
 def test_mebibytes(text: str, mib: int) -> None:
-    assert values.mebibytes(text) == mib
+    assert values.parse_mebibytes(text) == mib
 
 
 @pytest.mark.parametrize(
@@ -138,39 +138,39 @@ def test_mebibytes(text: str, mib: int) -> None:
     [("90", 90), ("90s", 90), ("10m", 600), ("10 min", 600), ("2h", 7200), ("0.5s", 0.5), (30.0, 30)],
 )
 def test_seconds(text: str | float, seconds: float) -> None:
-    assert values.seconds(text) == seconds
+    assert values.parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "ten", "5d", "", "1.2.3s"])
 def test_wrong_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        values.seconds(text)
+        values.parse_seconds(text)
 
 
 def test_assignments() -> None:
-    assert values.assignments("strategy=dp, batch-size=16") == {
+    assert values.split_assignments("strategy=dp, batch-size=16") == {
         "strategy": "dp",
         "batch_size": "16",
     }
     with pytest.raises(UsageError, match="'dp' is not FIELD=VALUE"):
-        values.assignments("dp")
+        values.split_assignments("dp")
     with pytest.raises(UsageError, match="batch_size is given twice in 'batch_size=1, batch-size =2'"):
-        values.assignments("batch_size=1, batch-size =2")
+        values.split_assignments("batch_size=1, batch-size =2")
     with pytest.raises(UsageError, match="did you mean strategy"):
-        values.assignments("stratgy=dp")
+        values.split_assignments("stratgy=dp")
 
 
 @pytest.mark.parametrize("text", ["9" * 308 + "GiB", "9" * 400])
 def test_a_size_that_is_larger_than_every_number_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"memory size: .*… is not a number"):
-        values.mebibytes(text)
+        values.parse_mebibytes(text)
 
 
 def test_a_time_without_end_is_refused() -> None:
     with pytest.raises(UsageError, match="the time must be longer than 0"):
-        values.seconds("9" * 308 + "h")
+        values.parse_seconds("9" * 308 + "h")
 
 
 def test_a_whole_number_that_is_larger_than_every_float_is_refused() -> None:
     with pytest.raises(UsageError, match=r"ranks: '9+… is not a whole number"):
-        values.parse("ranks", "9" * 400)
+        values.parse_field_values("ranks", "9" * 400)

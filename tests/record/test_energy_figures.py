@@ -6,7 +6,7 @@ import pytest
 
 from gpubench.node.watch import metrics
 from gpubench.record.figures import compute_figures
-from gpubench.schema.codes import REASONS, encode_reason, write_reason
+from gpubench.schema.codes import REASONS, encode_reason, format_reason
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import Watched, Window
 
@@ -57,7 +57,7 @@ def test_the_integral_stands_beside_the_counter() -> None:
 
 def test_without_a_counter_the_integral_is_the_figure_and_says_so() -> None:
     samples = Samples()
-    samples.gap(metrics.ENERGY, "energy counter: Not Supported", "0")
+    samples.note_gap(metrics.ENERGY, "energy counter: Not Supported", "0")
     polled(samples, 290)
     got = compute_figures(watched(samples))
     assert got.result["energy_j"] == got.result["energy_sampled_j"] == pytest.approx(1450)
@@ -152,7 +152,7 @@ def test_less_than_three_seconds_tell_no_energy(seconds: float, is_told: bool) -
     assert (got.result["energy_j"] is not None) is is_told
     if not is_told:
         assert got.missing["energy_j"] == got.missing["energy_source"]
-        assert got.missing["energy_j"] == write_reason("short-energy", f"{seconds:.2f}", 3)
+        assert got.missing["energy_j"] == format_reason("short-energy", f"{seconds:.2f}", 3)
     assert got.result["energy_sampled_j"] == pytest.approx(300 * seconds)
     assert got.result["power_w"] == pytest.approx(300)
 

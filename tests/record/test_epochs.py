@@ -91,7 +91,7 @@ def test_ranks_that_starve_in_turn_stall_all_of_the_time() -> None:
 def test_of_one_rank_its_waits_are_told_once() -> None:
     (row,) = rows(told(0, [1.0, 2.0], [0.5, 0.25]))
     assert row.data_wait_s == pytest.approx(0.75)
-    assert "data_wait_s_by_rank" not in row.as_stored()
+    assert "data_wait_s_by_rank" not in row.to_record_row()
 
 
 # ---------------------------------------------------------------- epochs
@@ -392,6 +392,6 @@ def test_a_record_holds_a_row_without_its_clock_and_what_it_has_not(
     given: dict[str, Any], left_out: set[str]
 ) -> None:
     row = epoch_row(**given)
-    stored = row.as_stored()
+    stored = row.to_record_row()
     assert {one.name for one in fields(EpochRow)} - set(stored) == {"t0", "t1", "step_times_s"} | left_out
     assert all(getattr(row, name) == value for name, value in stored.items())

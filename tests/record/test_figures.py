@@ -98,7 +98,7 @@ def test_a_short_window_keeps_only_what_is_its_own_and_a_shorter_one_says_so() -
 def test_one_blind_gpu_makes_no_mean() -> None:
     samples = Samples()
     fill(samples, "gpu_util_pct", always(50), "0")
-    samples.gap("gpu_util_pct", "utilisation: Not Supported", "1")
+    samples.note_gap("gpu_util_pct", "utilisation: Not Supported", "1")
     got = compute_figures(watched(samples))
     assert got.result["gpu_util_pct"] is None
     assert got.missing["gpu_util_pct"] == "utilisation: Not Supported"
@@ -114,7 +114,7 @@ def test_memory_is_the_peak_of_the_fullest_gpu_over_the_whole_trial() -> None:
 
 def test_without_process_memory_the_device_s_growth_stands_in() -> None:
     samples = Samples()
-    samples.note(metrics.PROCESS_MEMORY, "none of the trial's processes", "0")
+    samples.note_reason(metrics.PROCESS_MEMORY, "none of the trial's processes", "0")
     fill(samples, metrics.DEVICE_MEMORY.name, lambda t: 700 if t < 9 else 4700, "0")
     fill(samples, metrics.DEVICE_MEMORY.name, lambda t: 700 if t < 9 else 5700, "1")
     got = compute_figures(watched(samples))

@@ -82,7 +82,7 @@ def test_the_highest_temperature_is_one_that_was_read() -> None:
 
 def test_without_a_buffer_the_reason_stands_beside_the_polls() -> None:
     samples = Samples()
-    samples.gap("gpu_util_buffer_pct", "buffer of gpu_util_pct: Not Supported", "0")
+    samples.note_gap("gpu_util_buffer_pct", "buffer of gpu_util_pct: Not Supported", "0")
     for k in range(200):
         samples.add(5 + k * 0.1, "gpu_util_pct", 80.0, "0")
     got = compute_figures(watched(samples))
@@ -115,7 +115,7 @@ def test_clocks_that_nothing_lowered_have_a_share_of_nothing_and_no_reasons() ->
 
 def test_throttling_that_was_not_sampled_is_unknown() -> None:
     samples = Samples()
-    samples.gap(metrics.THROTTLE, "throttle reasons: Not Supported", "0")
+    samples.note_gap(metrics.THROTTLE, "throttle reasons: Not Supported", "0")
     got = compute_figures(watched(samples))
     assert got.result["throttled_pct"] is None
     assert (

@@ -183,8 +183,8 @@ def test_what_the_parent_forced_beats_what_the_child_said() -> None:
 
 def test_last_words(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
-    assert TrialLog(log).last_words() == ""
+    assert TrialLog(log).find_last_line() == ""
     log.write_bytes(b"x" * 9000 + b"\nfirst\n  the last \xff one  \n\n \n")
-    assert TrialLog(log).last_words() == "the last \N{REPLACEMENT CHARACTER} one"
+    assert TrialLog(log).find_last_line() == "the last \N{REPLACEMENT CHARACTER} one"
     log.write_text("long " * 200)
-    assert len(TrialLog(log).last_words()) <= 300
+    assert len(TrialLog(log).find_last_line()) <= 300

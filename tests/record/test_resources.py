@@ -3,7 +3,7 @@
 import pytest
 from whole_rows import changed, row_with
 
-from gpubench.record.resources import WATCHED, find_resources, list_full, write_not_full
+from gpubench.record.resources import WATCHED, explain_none_full, find_resources, list_full
 from gpubench.schema.codes import REASONS
 from gpubench.schema.columns import BY_NAME
 
@@ -52,9 +52,9 @@ def test_a_share_of_time_is_never_full(name, column, below, reached):
     assert (one.full_alone, one.full_together) == ((False, False), False)
     assert list_full(found) == ()
     before = find_resources(rows(column, 100.0, 100.0), rows(column, below, below), [None] * 2)
-    assert write_not_full(before) == REASONS["none-full"]
+    assert explain_none_full(before) == REASONS["none-full"]
     label = "GPU time" if name == "gpu" else name
-    assert write_not_full(found).endswith(f"; {label} can't tell")
+    assert explain_none_full(found).endswith(f"; {label} can't tell")
 
 
 def test_memory_of_jobs_on_one_gpu_adds_up():

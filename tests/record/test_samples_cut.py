@@ -15,10 +15,10 @@ from benches import run_with, sweep_of
 from gpubench.node import environment
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, Running, never_stop
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.schema.order import TrialOrder
@@ -43,12 +43,12 @@ def stored(
     folder: Path, server: Launcher, **fields: str
 ) -> tuple[Record, dict[tuple[str, str], np.ndarray[Any, Any]]]:
     """A trial's record, and its samples: (device, metric) -> times on the windows' clock, values."""
-    experiment = with_options(
-        parse('name = "test"\n[run]\nrounds = 1\n', "test"),
+    experiment = apply_options(
+        parse_experiment('name = "test"\n[run]\nrounds = 1\n', "test"),
         Options(fields=FIELDS | fields, timeout="60s"),
     )
-    machine, sources = environment.machine(None), Disk()
-    plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
+    machine, sources = environment.make_machine(None), DiskSources()
+    plan = expand_experiment(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.runner.results.create()
     run_with(server, sweep, QuietView())

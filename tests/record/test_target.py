@@ -9,7 +9,7 @@ from whole_epochs import epoch_row
 
 from gpubench.record.epochs import EpochRow
 from gpubench.record.target import COLUMNS, find_crossing, find_time_to_top1
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 
@@ -26,13 +26,13 @@ def test_epochs_are_counted_and_summed_up_to_the_first_that_reaches_it() -> None
 def test_never_reached() -> None:
     found, missing = find_time_to_top1(epochs(20.0, 58.26), 60.5)
     assert found == {}
-    assert missing == dict.fromkeys(COLUMNS, write_reason("target-missed", 58.3, 2, "epochs", 60.5))
+    assert missing == dict.fromkeys(COLUMNS, format_reason("target-missed", 58.3, 2, "epochs", 60.5))
 
 
 def test_diverged() -> None:
     first, last = epochs(20.0, 6.25)
     _, missing = find_time_to_top1([first, replace(last, train_loss=float("nan"))], 60.0)
-    assert missing["time_to_top1_s"] == write_reason("target-missed-diverged", 6.3, 2, "epochs", 60)
+    assert missing["time_to_top1_s"] == format_reason("target-missed-diverged", 6.3, 2, "epochs", 60)
 
 
 def test_nobody_asked() -> None:

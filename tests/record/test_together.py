@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import Group
-from gpubench.plan.plan import Unit, expand
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.plan import Unit, expand_experiment
+from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.together import (
     ENERGY,
     GroupComparison,
@@ -27,15 +27,15 @@ from gpubench.record.together import (
 from gpubench.run.announce import prediction_line
 from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.record import AskedFields, Record
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
 
 
-def resolved(*gpus: int, cpu_ids: Sequence[int] = (0, 1), device: str = "cuda") -> Resolved:
-    return Resolved(
+def resolved(*gpus: int, cpu_ids: Sequence[int] = (0, 1), device: str = "cuda") -> ResolvedTrial:
+    return ResolvedTrial(
         device=device,
         gpu_ids=gpus,
         gpu_uuids=tuple(f"GPU-{number}" for number in gpus),
@@ -171,7 +171,7 @@ def test_a_job_that_did_not_end_well_leaves_no_verdict(status: str) -> None:
     assert found.result[0]["slowdown"] == 2.0, "it had measured its own"
     assert found.result[1]["slowdown"] is None
     assert found.result[1]["solo_epoch_time_s"] == 2.0
-    assert found.missing[0]["overlap_gain"] == write_reason("no-slowdown", 2, 2, status)
+    assert found.missing[0]["overlap_gain"] == format_reason("no-slowdown", 2, 2, status)
 
 
 # ---- predicted ----
@@ -184,7 +184,7 @@ def unit(*jobs: dict[str, Any], **fixed: Any) -> Unit:
         groups=(Group(jobs=jobs),) if jobs else (),
         variants=catalog.VARIANTS,
     )
-    return expand(asked, device="cuda", sources=Given(), cpus=2).units[-1]
+    return expand_experiment(asked, device="cuda", sources=Given(), cpus=2).units[-1]
 
 
 def solos_of(group: Unit, *stored: Record) -> dict[str, Record]:

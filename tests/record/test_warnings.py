@@ -10,9 +10,9 @@ import scripted
 from fakes import resolve_alone
 from whole_epochs import epoch_rows_of
 
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.plan import Membership, expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.plan import Membership, expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.record.epochs import make_windows
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
@@ -43,8 +43,8 @@ def case(
 ) -> WarningEvidence:
     """A blameless result, but for what is given."""
     text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
-    (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
-    facts = Disk().data(job.trial.data)
+    (job,) = expand_experiment(parse_experiment(text, "t"), device="cuda", sources=DiskSources()).jobs
+    facts = DiskSources().find_data_facts(job.trial.data)
     epochs = epoch_rows_of(3)
     machine = scripted.computer(4, "NVIDIA H200")
     return WarningEvidence(

@@ -54,7 +54,7 @@ def read(
 
 def html(*folders: Folder) -> str:
     """Their page."""
-    return page.write(folders).decode()
+    return page.make_page(folders).decode()
 
 
 def of_folders(*paths: Path) -> str:

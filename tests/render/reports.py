@@ -22,7 +22,7 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Cell, Facts, Report, ReportColumn, ReportRow, RowGroup, Warned
+from gpubench.core.report import Cell, Facts, Report, ReportColumn, ReportRow, ReportWarning, RowGroup
 
 
 def make_claim(
@@ -135,8 +135,8 @@ def batch_sizes() -> Report:
         groups=(RowGroup(head={}, rows=tuple(rows)),),
         findings=(_choose_batch(), _compare_devices(), _compare_strategies()),
         warnings=(
-            Warned(code="spread", rows=(0, 10, 20)),
-            Warned(code="first-batch", rows=(2, 3, 4, 5), figures={"low": 0.11, "high": 0.48}),
+            ReportWarning(code="spread", rows=(0, 10, 20)),
+            ReportWarning(code="first-batch", rows=(2, 3, 4, 5), figures={"low": 0.11, "high": 0.48}),
         ),
         labels=labels,
         figures=figures,
@@ -253,8 +253,8 @@ def one_process() -> Report:
         groups=tuple(groups),
         findings=(finding, versus),
         warnings=(
-            Warned(code="one-process", rows=(), figures={"noise": 0.4}),
-            Warned(code="dp", rows=tuple(range(10, 16))),
+            ReportWarning(code="one-process", rows=(), figures={"noise": 0.4}),
+            ReportWarning(code="dp", rows=tuple(range(10, 16))),
         ),
         labels=labels,
         figures=figures,
@@ -350,7 +350,7 @@ def pairs() -> Report:
         question="",
         groups=(RowGroup(head={}, rows=tuple(rows)),),
         findings=(SharingFinding(word="sure", groups=groups),),
-        warnings=(Warned(code="faster-together", rows=(0,)),),
+        warnings=(ReportWarning(code="faster-together", rows=(0,)),),
         labels=labels,
     )
 
@@ -389,7 +389,7 @@ def network_sizes() -> Report:
         ),
         groups=(RowGroup(head={}, rows=make_rows(rows)),),
         findings=(finding,),
-        warnings=(Warned(code="throttled", rows=(3,)),),
+        warnings=(ReportWarning(code="throttled", rows=(3,)),),
         labels=labels,
         figures={},
     )  # fmt: skip
@@ -420,7 +420,7 @@ def target() -> Report:
         ),
         groups=(RowGroup(head={}, rows=tuple(rows)),),
         findings=(finding,),
-        warnings=(Warned(code="one-seed", rows=()),),
+        warnings=(ReportWarning(code="one-seed", rows=()),),
         labels={n: {"batch_size": size} for n, size in enumerate((32, 64, 128, 256))},
         figures=figures,
         axis="batch_size",
@@ -460,7 +460,10 @@ def published() -> Report:
             BatchSizeFinding(word="likely", choice=Choice(row=2, bound=None, series=(0, 1, 2)), as_fast=(1,)),
             top1,
         ),
-        warnings=(Warned(code="published-log", rows=()), Warned(code="inferred", rows=(0, 1, 2))),
+        warnings=(
+            ReportWarning(code="published-log", rows=()),
+            ReportWarning(code="inferred", rows=(0, 1, 2)),
+        ),
         labels={n: {"batch_size": size} for n, size in enumerate((16, 32, 64))},
         figures={2: {"epoch_time_s": 12.3, "gpu_mem_mib": 2048.0}},
         axis="batch_size",

@@ -36,27 +36,29 @@ LINES = [
 
 
 def test_a_line_a_rule_and_a_summary() -> None:
-    assert audit.write("results/x", FINDINGS, width=1000).splitlines() == LINES
+    assert audit.format_text("results/x", FINDINGS, width=1000).splitlines() == LINES
 
 
 @pytest.mark.parametrize("width", [50, 80])
 def test_lines_wrap_under_their_words(width: int) -> None:
-    lines = audit.write("x", FINDINGS, width).splitlines()
+    lines = audit.format_text("x", FINDINGS, width).splitlines()
     assert width - 12 < max(map(len, lines)) <= width
     assert lines[1].startswith(" " * 19)
-    assert " ".join(" ".join(lines).split()) == " ".join(audit.write("x", FINDINGS, 1000).split())
+    assert " ".join(" ".join(lines).split()) == " ".join(audit.format_text("x", FINDINGS, 1000).split())
 
 
 def test_a_path_stays_whole() -> None:
     path = "/home/" + "long/" * 20
-    assert any(line.startswith(f"{path}:") for line in audit.write(path, FINDINGS).splitlines())
+    assert any(line.startswith(f"{path}:") for line in audit.format_text(path, FINDINGS).splitlines())
 
 
 def test_markdown_escapes_and_json_is_data() -> None:
-    row = next(line for line in audit.write_markdown("x", FINDINGS).splitlines() if line.startswith("| 12 |"))
+    row = next(
+        line for line in audit.format_markdown("x", FINDINGS).splitlines() if line.startswith("| 12 |")
+    )
     assert row.split(" | ")[1:3] == [audit.RULES[12][0], "not decidable"]
     assert row.endswith(" a\\|b. |")
-    first, *_ = map(json.loads, audit.write_json(FINDINGS).splitlines())
+    first, *_ = map(json.loads, audit.format_json(FINDINGS).splitlines())
     assert [first[key] for key in ("number", "rule", "way", "verdict")] == [1, *audit.RULES[1], "broken"]
     assert first["observations"][0]["figures"]["rows"] == {"count": 1, "whole": 2}
     assert first["finding"] == audit.describe_finding(FINDINGS[0])

@@ -12,7 +12,7 @@ from compared_rows import STEADY, compare, row
 
 from gpubench.core.comparison import Comparison
 from gpubench.render import comparison as render
-from gpubench.render.comparison import lay_out_changes, write_json, write_markdown, write_text
+from gpubench.render.comparison import format_json, format_markdown, format_text, make_changes_grid
 
 
 def times(by: float) -> list[float]:
@@ -42,7 +42,7 @@ def three(threshold: float | None = None) -> Comparison:
 
 
 def texts(comparison: Comparison) -> list[str]:
-    return render.write_answers(comparison)
+    return render.format_answers(comparison)
 
 
 SINGLE = compare([row([1.0])], [row([5.0])])
@@ -102,7 +102,7 @@ LINES = {
 @pytest.mark.parametrize(("comparison", "lines"), LINES.values(), ids=LINES)
 def test_what_two_sides_come_to(comparison: Comparison, lines: list[str]) -> None:
     assert texts(comparison) == lines
-    assert json.loads(write_json(comparison))["text"] == lines
+    assert json.loads(format_json(comparison))["text"] == lines
 
 
 SIDES = {
@@ -149,13 +149,13 @@ def test_what_is_not_compared_is_listed(comparison: Comparison, lists: list[list
 
 def test_each_trial_has_a_row_under_each_figure() -> None:
     comparison = three()
-    grid = [[cell.text for cell in line.cells] for line in lay_out_changes(comparison).groups[0].rows]
+    grid = [[cell.text for cell in line.cells] for line in make_changes_grid(comparison).groups[0].rows]
     assert grid == [
         ["batch 16", "1.000", "1.100", "slower", "+10.0 (+9.6 to +10.4) %"],
         ["batch 32", "1.000", "1.000", "the same", "0.0 (−0.2 to +0.2) %"],
         ["batch 64", "1.016", "1.016", "unknown", "0.0 (−73.8 to +282) %"],
     ]
-    (memory_group,) = lay_out_changes(comparison).groups[1:]
+    (memory_group,) = make_changes_grid(comparison).groups[1:]
     assert memory_group.head == "GPU memory (MiB)"
     assert [cell.text for cell in memory_group.rows[0].cells] == [
         "batch 16",
@@ -167,15 +167,15 @@ def test_each_trial_has_a_row_under_each_figure() -> None:
 
 
 def test_a_regression_is_marked_in_its_row() -> None:
-    assert lay_out_changes(three(0.05)).rows[0].cells[3].text == "slower, regression"
+    assert make_changes_grid(three(0.05)).rows[0].cells[3].text == "slower, regression"
 
 
 def test_likely_answers_and_missing_figures_are_marked_in_their_rows() -> None:
-    assert lay_out_changes(SINGLE).rows[0].cells[3].text == "slower, likely"
+    assert make_changes_grid(SINGLE).rows[0].cells[3].text == "slower, likely"
     unlike = compare([row(EVEN)], [row(EVEN, images_per_epoch=None)])
-    assert lay_out_changes(unlike).rows[0].cells[3].text == "other images"
+    assert make_changes_grid(unlike).rows[0].cells[3].text == "other images"
     epochs = compare([row(EVEN, images_per_epoch=None)], [row(EVEN, images_per_epoch=None)])
-    assert (lay_out_changes(epochs).groups[0].head, lay_out_changes(epochs).rows[0].cells[1].text) == (
+    assert (make_changes_grid(epochs).groups[0].head, make_changes_grid(epochs).rows[0].cells[1].text) == (
         "Time per epoch (s)",
         "1.000",
     )
@@ -207,7 +207,7 @@ def test_the_worst_comes_first_where_that_is_asked() -> None:
     )
 
     def order(sort: str | None) -> list[str]:
-        return [line.cells[0].text for line in lay_out_changes(comparison, sort).rows]
+        return [line.cells[0].text for line in make_changes_grid(comparison, sort).rows]
 
     assert order(None) == ["batch 1", "batch 2", "batch 3"]
     assert order("time") == ["batch 2", "batch 1", "batch 3"]
@@ -216,10 +216,10 @@ def test_the_worst_comes_first_where_that_is_asked() -> None:
 
 def test_text_is_ascii_in_80_columns_and_markdown_has_a_table_a_figure() -> None:
     comparison = three(0.05)
-    lines = write_text(comparison).splitlines()
+    lines = format_text(comparison).splitlines()
     assert max(map(len, lines)) <= 80
-    assert write_text(comparison).isascii()
-    marked = write_markdown(comparison)
+    assert format_text(comparison).isascii()
+    marked = format_markdown(comparison)
     assert "**Time per image (ms)**" in marked
     cells = ["batch 16 !", "1.000", "1.100", "slower, regression", "+10.0 (+9.6 to +10.4) %"]
     assert f"| {' | '.join(cells)} |" in marked
@@ -243,11 +243,11 @@ SCHEMA = json.loads((Path(render.__file__).parent / "comparison.schema.json").re
 )
 def test_data_is_what_the_schema_says(comparison: Comparison) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(json.loads(write_json(comparison)), SCHEMA)
+    jsonschema.validate(json.loads(format_json(comparison)), SCHEMA)
 
 
 def test_the_schema_notices_what_it_does_not_know() -> None:
-    data = json.loads(write_json(three()))
+    data = json.loads(format_json(three()))
     for wrong in ({**data, "more": 1}, {**data, "trials": [{**data["trials"][0], "speed": {}}]}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, SCHEMA)
@@ -259,7 +259,7 @@ def test_a_threshold_is_told_as_it_was_given() -> None:
 
 
 def test_data_has_every_figure_with_its_verdict() -> None:
-    data = json.loads(write_json(three(0.05)))
+    data = json.loads(format_json(three(0.05)))
     (first, *_) = data["trials"]
     time = first["time"]
     assert (time["answer"], time["verdict"], time["is_regression"], time["is_excluded"]) == (

@@ -17,15 +17,15 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.analyze.folder import read_folder, read_folders
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.cli.options import choose_form
 from gpubench.commands.merge import merge_folders
 from gpubench.core.report import Report
-from gpubench.export.sheets import list_table_rows
+from gpubench.export.sheets import make_table_sheet
 from gpubench.render import html, latex, markdown, terminal
-from gpubench.render.forms import FORMS, write_form
+from gpubench.render.forms import FORMS, format_reports
 from gpubench.render.grid import make_grid
 
 FILES = {"csv": "table.csv", "markdown": "table.md"}
@@ -80,37 +80,37 @@ def list_texts(report: Report) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200-copies-rounds-2026", "h200x2-network-size-2026"])
 def test_no_form_loses_a_cell(name: str) -> None:
-    for report in report_folders([read_folder(committed.folder(name), never_stop)]):
+    for report in make_folder_reports([read_folder(committed.folder(name), never_stop)]):
         texts = list_texts(report)
         assert len(texts) > 3
         ascii_texts = [text.translate(terminal.TO_ASCII) for text in texts]
-        printed = re.sub(r"\s+", " ", terminal.write([report]))
+        printed = re.sub(r"\s+", " ", terminal.format_text([report]))
         assert all(word in printed for text in ascii_texts for word in text.split())
-        assert all(markdown.escape(text) in markdown.write([report]) for text in texts)
-        assert all(latex.escape(text) in latex.write([report]) for text in texts)
-        shown = html.write([report])
+        assert all(markdown.escape_markdown(text) in markdown.format_text([report]) for text in texts)
+        assert all(latex.escape_latex(text) in latex.format_text([report]) for text in texts)
+        shown = html.format_html([report])
         assert all(text.replace("&", "&amp;") in shown for text in texts)
         assert shown.count("<tr>") == 1 + len(report.rows) + sum(bool(group.head) for group in report.groups)
 
 
 def test_a_form_tells_which_rows_are_shown(fixed_folder: Path) -> None:
     view = parse_view(where=["batch_size>=64"], sort="-epoch_time_s")
-    reports = report_folders([read_folder(fixed_folder, never_stop)], view)
+    reports = make_folder_reports([read_folder(fixed_folder, never_stop)], view)
     line = (
         "4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s downward; findings and warnings are of all "
         "rows"
     )
-    assert line in terminal.write(reports).replace("\n  ", " ")
-    assert markdown.escape(line) in markdown.write(reports)
-    assert latex.escape(line) in latex.write(reports)
-    (data,) = json.loads(write_form("json", reports))["reports"]
+    assert line in terminal.format_text(reports).replace("\n  ", " ")
+    assert markdown.escape_markdown(line) in markdown.format_text(reports)
+    assert latex.escape_latex(line) in latex.format_text(reports)
+    (data,) = json.loads(format_reports("json", reports))["reports"]
     assert data["selection"] == {
         "rows": 4, "total": 7, "where": ["batch_size>=64"], "sort": ["epoch_time_s downward"],
     }  # fmt: skip
     assert len(data["rows"]) == 7
     lines = list(
         csv.DictReader(
-            io.StringIO(list_table_rows([read_folder(fixed_folder, never_stop)], view).write_csv())
+            io.StringIO(make_table_sheet([read_folder(fixed_folder, never_stop)], view).format_csv())
         )
     )
     assert [line["epoch_time_s"] for line in lines] == ["18.4570", "1.23457", "", ""]
@@ -118,29 +118,31 @@ def test_a_form_tells_which_rows_are_shown(fixed_folder: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "html", *(name for name in FORMS if name != "csv")])
 def test_a_table_without_rows_is_a_table(form: str, fixed_folder: Path) -> None:
-    reports = report_folders(
+    reports = make_folder_reports(
         [read_folder(fixed_folder, never_stop)], parse_view(where=["epoch_time_s>1000"], sort="batch_size")
     )
-    write = {"text": terminal.write, "html": html.write}.get(form) or partial(write_form, form)
+    write = {"text": terminal.format_text, "html": html.format_html}.get(form) or partial(
+        format_reports, form
+    )
     assert "0 of 7" in write(reports) or form == "json"
 
 
 def test_a_csv_has_the_columns_that_are_asked_for(fixed_folder: Path) -> None:
     folder = read_folder(fixed_folder, never_stop)
-    usual = [column.name for column in list_table_rows([folder]).columns]
+    usual = [column.name for column in make_table_sheet([folder]).columns]
     names = [
-        column.name for column in list_table_rows([folder], parse_view("trial_id,-cpu_util_pct")).columns
+        column.name for column in make_table_sheet([folder], parse_view("trial_id,-cpu_util_pct")).columns
     ]
     assert names == [*(name for name in usual if name != "cpu_util_pct"), "trial_id"]
 
 
 def test_problems_of_a_folder_stand_in_files_and_not_on_a_terminal(fixed_folder: Path) -> None:
-    (report,) = report_folders([read_folder(fixed_folder, never_stop)])
+    (report,) = make_folder_reports([read_folder(fixed_folder, never_stop)])
     report = replace(report, problems=("t1-1.json is left out: <b>",))
-    assert "t1-1.json is left out: \\<b\\>" in markdown.write([report])
-    assert "t1-1.json is left out: $<$b$>$" in latex.write([report])
-    assert json.loads(write_form("json", [report]))["reports"][0]["problems"] == list(report.problems)
-    assert "left out" not in terminal.write([report])
+    assert "t1-1.json is left out: \\<b\\>" in markdown.format_text([report])
+    assert "t1-1.json is left out: $<$b$>$" in latex.format_text([report])
+    assert json.loads(format_reports("json", [report]))["reports"][0]["problems"] == list(report.problems)
+    assert "left out" not in terminal.format_text([report])
 
 
 def test_several_folders_are_told_apart(tmp_path: Path) -> None:
@@ -150,11 +152,11 @@ def test_several_folders_are_told_apart(tmp_path: Path) -> None:
     folders = read_folders([*paths, paths[0] / "." / ".." / "x"], never_stop)
     names = [str(paths[0]), str(paths[1]), "y"]
     assert [folder.name for folder in folders] == names
-    assert [report.name for report in report_folders(folders)] == [f"{name}: fixed" for name in names]
-    sheet = list_table_rows(folders)
+    assert [report.name for report in make_folder_reports(folders)] == [f"{name}: fixed" for name in names]
+    sheet = make_table_sheet(folders)
     assert [column.name for column in sheet.columns][:2] == ["results", "experiment"]
     assert list(sheet.values[0]) == [name for name in names for _ in range(7)]
-    (alone,) = report_folders(folders[2:])
+    (alone,) = make_folder_reports(folders[2:])
     assert alone.name == "fixed"
-    assert list_table_rows(folders[2:]).columns[0].name == "experiment"
-    assert {row[1] for row in list_table_rows(folders[2:]).lines()} == {"crop-resize", ODD}
+    assert make_table_sheet(folders[2:]).columns[0].name == "experiment"
+    assert {row[1] for row in make_table_sheet(folders[2:]).lines()} == {"crop-resize", ODD}

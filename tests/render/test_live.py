@@ -9,14 +9,14 @@ from rich.console import Console
 from whole_rows import changed, row_with
 
 from gpubench.basics.words import ANSI
-from gpubench.plan.outlook import Left
-from gpubench.render.live import LiveView, PlainView, QuietView, view
+from gpubench.plan.outlook import TimeLeft
+from gpubench.render.live import LiveView, PlainView, QuietView, choose_view
 from gpubench.render.running import (
     LiveProgress,
     describe_group_end,
     describe_trial_end,
     format_clock,
-    write_progress,
+    render_progress,
 )
 
 OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
@@ -24,7 +24,7 @@ FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmo
 
 FULL = LiveProgress(
     done=2, total=12, trial_label="batch_size=64 strategy=ddp", epoch=2, epochs=3, step=80, steps=160,
-    gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left=Left(seconds=270),
+    gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left=TimeLeft(seconds=270),
 )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def terminal(width=80):
 
 
 def test_the_frame_says_all_there_is_to_know():
-    title, bar, usage = write_progress(FULL, 80).plain.splitlines()
+    title, bar, usage = render_progress(FULL, 80).plain.splitlines()
     assert title == f"[3/12] {FULL.trial_label}"
     assert bar == "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160"
     assert usage.strip().split("  ") == [
@@ -43,7 +43,7 @@ def test_the_frame_says_all_there_is_to_know():
 
 def test_what_is_not_known_is_left_out():
     early = LiveProgress(done=0, total=3, trial_label="batch_size=16", note="starting")
-    assert write_progress(early, 80).plain.splitlines() == [
+    assert render_progress(early, 80).plain.splitlines() == [
         "[1/3] batch_size=16",
         "  starting",
         "  0:00 elapsed",
@@ -75,7 +75,7 @@ def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
         with LiveView(console) as live:
             live.update(FULL)
             live.finished(1, 2, "b=8", changed(FAILED, log=log))
-            live.finished_group(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
+            live.show_group_end(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
             live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
         lines = [ANSI.sub("", line).rstrip() for line in console.file.getvalue().splitlines()]
         assert lines.count(f"  log: {log}") == 2
@@ -86,7 +86,7 @@ def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
     console = terminal()
     threads = threading.active_count()
     with LiveView(console) as live:
-        live.started(3, 12, "batch_size=64", "t0")
+        live.show_unit_start(3, 12, "batch_size=64", "t0")
         live.update(FULL)
         assert threading.active_count() == threads
         live.finished(3, 12, "batch_size=64", OK)
@@ -100,13 +100,13 @@ def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
 
 def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
     console = Console(file=io.StringIO(), force_terminal=False)
-    with view(console) as plain:
+    with choose_view(console) as plain:
         plain.say("2 trials")
-        plain.started(1, 2, "batch_size=64", "t0")
+        plain.show_unit_start(1, 2, "batch_size=64", "t0")
         for _ in range(5):
             plain.update(FULL)
-        plain.finished(1, 2, "batch_size=64", OK)
-        plain.finished(2, 2, "batch_size=128", FAILED)
+        plain.show_trial_end(1, 2, "batch_size=64", OK)
+        plain.show_trial_end(2, 2, "batch_size=128", FAILED)
     assert console.file.getvalue().splitlines() == [
         "2 trials",
         "[1/2] batch_size=64  started",
@@ -117,20 +117,20 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
 
 def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
     on_the_way = dataclasses.replace(FULL, top1_pct=34.14, top1_target=60.0, note="evaluating")
-    bar = write_progress(on_the_way, 80).plain.splitlines()[1]
+    bar = render_progress(on_the_way, 80).plain.splitlines()[1]
     assert bar.split("  ")[-3:] == ["step 80/160", "top-1 34.1 of 60 %", "evaluating"]
-    assert "top-1" not in write_progress(dataclasses.replace(FULL, top1_target=60.0), 80).plain, (
+    assert "top-1" not in render_progress(dataclasses.replace(FULL, top1_target=60.0), 80).plain, (
         "none is known yet"
     )
 
 
 def test_the_view_suits_the_console():
-    assert isinstance(view(terminal()), LiveView)
-    assert isinstance(view(Console(file=io.StringIO())), PlainView)
+    assert isinstance(choose_view(terminal()), LiveView)
+    assert isinstance(choose_view(Console(file=io.StringIO())), PlainView)
     assert isinstance(
-        view(Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})), PlainView
+        choose_view(Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})), PlainView
     )
-    quiet = view(terminal(), quiet=True)
+    quiet = choose_view(terminal(), quiet=True)
     assert type(quiet) is QuietView
 
 
@@ -176,10 +176,10 @@ def test_every_view_tells_of_a_finished_group_in_its_way():
     console = Console(file=io.StringIO(), force_terminal=False)
     bad = jobs("skipped", "oom")
     for view_of_group in (QuietView(), PlainView(console)):
-        view_of_group.finished_group(1, 2, "g", bad)
+        view_of_group.show_group_end(1, 2, "g", bad)
     assert console.file.getvalue() == describe_group_end(1, 2, "g", bad) + "\n"
     live = terminal()
     with LiveView(live) as shown:
-        shown.started(1, 2, "g", "t0")
-        shown.finished_group(1, 2, "g", jobs("ok", "ok"))
+        shown.show_unit_start(1, 2, "g", "t0")
+        shown.show_group_end(1, 2, "g", jobs("ok", "ok"))
     assert TIMES in live.file.getvalue()

@@ -17,12 +17,17 @@ from reports import make_claim
 from gpubench.render import json as as_json
 from gpubench.render import latex, markdown, terminal, words
 
-FORMS = {"text": terminal.write, "json": as_json.write, "markdown": markdown.write, "latex": latex.write}
+FORMS = {
+    "text": terminal.format_text,
+    "json": as_json.format_text,
+    "markdown": markdown.format_text,
+    "latex": latex.format_text,
+}
 SCHEMA = json.loads((Path(as_json.__file__).parent / "report.schema.json").read_text())
 
 
 def load(report):
-    (data,) = json.loads(as_json.write([report]))["reports"]
+    (data,) = json.loads(as_json.format_text([report]))["reports"]
     return data
 
 
@@ -41,8 +46,8 @@ def test_every_form_can_say_that_there_is_nothing(form):
 
 def test_markdown_has_question_table_and_findings():
     report = reports.one_process()
-    blocks = markdown.write([report]).split("\n\n")
-    name, *facts = map(markdown.escape, words.describe_facts(report))
+    blocks = markdown.format_text([report]).split("\n\n")
+    name, *facts = map(markdown.escape_markdown, words.describe_facts(report))
     assert (name, facts[2]) == ("mobilenet\\_v2-4gpu", "mobilenet\\_v2")
     assert blocks[:3] == [f"## {name}", " · ".join(facts), f"**{report.question}**"]
     assert blocks[3] == "**ddp**"
@@ -57,7 +62,7 @@ def test_markdown_has_question_table_and_findings():
         ["512", words.describe_ending(report, report.rows[5]), ""],
     ]
     assert blocks[5] == "**dp** !"
-    answer, *others = [markdown.escape(line.text) for line in words.write_lines(report)]
+    answer, *others = [markdown.escape_markdown(line.text) for line in words.list_sentences(report)]
     findings, warnings = others[:2], others[2:]
     assert blocks[-1].splitlines() == [
         f"- **{answer}**", *(f"- {text}" for text in findings), *(f"- ! {text}" for text in warnings),
@@ -65,38 +70,38 @@ def test_markdown_has_question_table_and_findings():
 
 
 def test_markdown_names_series_and_escapes_what_others_wrote():
-    text = markdown.write([replace(reports.batch_sizes(), question="a|b *c* <i>")])
+    text = markdown.format_text([replace(reports.batch_sizes(), question="a|b *c* <i>")])
     assert "**a\\|b \\*c\\* \\<i\\>**" in text
     assert " 1 GPU<br>epoch s | 1 GPU<br>GiB " in text
 
 
 def test_latex_has_rules_of_booktabs_series_and_notes():
-    text = latex.write([reports.batch_sizes()])
+    text = latex.format_text([reports.batch_sizes()])
     assert r"\begin{tabular}{@{}rrrrrrr@{}}" in text
     (series,) = (line for line in text.splitlines() if "{1 GPU}" in line)
     assert series.split(" & ")[:2] == [r"\multicolumn{1}{c}{}", r"\multicolumn{2}{c}{1 GPU}"]
     assert r"\textbf{128} & \textbf{2.85 $\pm$5\%}" in text
     assert r"16 ! & 4.90 $\pm$38\%" in text
-    assert latex.escape(words.write_lines(reports.batch_sizes())[0].text) in text
+    assert latex.escape_latex(words.list_sentences(reports.batch_sizes())[0].text) in text
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
 
 
 def test_latex_gives_endings_the_rest_of_their_row_and_heads_a_line():
     report = reports.one_process()
-    text = latex.write([report])
+    text = latex.format_text([report])
     ending = words.describe_ending(report, report.rows[5])
     assert rf"512 & \multicolumn{{2}}{{l@{{}}}}{{{ending}}} \\" in text
     assert "\\midrule\n\\multicolumn{3}{@{}l}{dp !} \\\\" in text
 
 
 def test_latex_escapes_what_others_wrote():
-    assert latex.escape("5 % of a_b&{c} --d\n[x]≥1") == r"5 \% of a\_b\&\{c\} -{}-d {[}x{]}$\ge$1"
+    assert latex.escape_latex("5 % of a_b&{c} --d\n[x]≥1") == r"5 \% of a\_b\&\{c\} -{}-d {[}x{]}$\ge$1"
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 @pytest.mark.parametrize("name", reports.REPORTS)
 def test_latex_compiles(name, tmp_path):
-    body = latex.write([reports.REPORTS[name]()])
+    body = latex.format_text([reports.REPORTS[name]()])
     head = "\\documentclass{article}\n\\usepackage[utf8]{inputenc}\\usepackage{booktabs,graphicx}\n"
     (tmp_path / "t.tex").write_text(f"{head}\\begin{{document}}\n{body}\\end{{document}}\n")
     subprocess.run(
@@ -107,11 +112,11 @@ def test_latex_compiles(name, tmp_path):
 @pytest.mark.parametrize("name", reports.REPORTS)
 def test_json_is_what_its_schema_says(name):
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(json.loads(as_json.write([reports.REPORTS[name]()])), SCHEMA)
+    jsonschema.validate(json.loads(as_json.format_text([reports.REPORTS[name]()])), SCHEMA)
 
 
 def test_json_without_what_the_schema_requires_is_refused():
-    data = json.loads(as_json.write([reports.target()]))
+    data = json.loads(as_json.format_text([reports.target()]))
     del data["reports"][0]["findings"][0]["verdict"]
     with pytest.raises(jsonschema.ValidationError, match="verdict"):
         jsonschema.validate(data, SCHEMA)

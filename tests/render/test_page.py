@@ -20,8 +20,8 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import report_folders
-from gpubench.analyze.trace import trace_report
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.trace import make_report_trace
 from gpubench.plan import experiment_file
 from gpubench.render import words
 from gpubench.render.grid import make_grid
@@ -67,10 +67,10 @@ def test_a_committed_folder_as_a_page(name: str) -> None:
     reports = committed.load_reports(committed.folder(name), lambda _: None)
     tree = stored(name)
     for report, section in zip(reports, sections(tree), strict=True):
-        assert said(section.find("p")) == words.write_question(report)
+        assert said(section.find("p")) == words.format_question(report)
         heading = said(section.find("h2"))
         assert len(heading) <= words.HEADING_LETTERS
-        (answer, *_) = words.write_lines(report)
+        (answer, *_) = words.list_sentences(report)
         plain = re.sub(
             r" ?\((sure|likely|unknown)(, |\))", lambda found: " (" * (found[2] == ", "), answer.text
         )
@@ -81,11 +81,11 @@ def test_a_committed_folder_as_a_page(name: str) -> None:
         (table,) = find(section, "div", "beside")
         assert cells(table.find(".//table")) == expected_cells(make_grid(report))
         findings = said(folded(section, "How sure, and why"))
-        for line in words.write_lines(report):
+        for line in words.list_sentences(report):
             assert line.text in (findings if line.kind != "warning" else said(folded(section, "Warnings")))
         for finding in report.findings:
             for claim in finding.claims:
-                assert all(part in findings for part in words.write_claim(report, claim))
+                assert all(part in findings for part in words.format_claim(report, claim))
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     loads_nothing(tree)
@@ -222,8 +222,8 @@ def test_how_sure_it_is_and_the_command_that_makes_it_surer() -> None:
 @pytest.mark.parametrize("name", committed.cases(COMMITTED))
 def test_pictures_are_those_of_the_report_in_the_page_s_colours(name: str) -> None:
     folder = read_folder(committed.folder(name), lambda _: None)
-    for report, section in zip(report_folders([folder]), sections(stored(name)), strict=True):
-        drawn = list_pictures(report, trace_report(folder, report, lambda _: None))
+    for report, section in zip(make_folder_reports([folder]), sections(stored(name)), strict=True):
+        drawn = list_pictures(report, make_report_trace(folder, report, lambda _: None))
         figures = list(section.iter("figure"))
         names = [find(figure, "div", "drawing")[0].get("aria-label") for figure in figures]
         assert names == [picture.title for picture in drawn]
@@ -324,7 +324,7 @@ def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None
     command, plan = (said(pre) for pre in folded(sections(tree)[0], "What ran").iter("pre"))
     asked = job.plan.experiment
     swept_so_often = dataclasses.replace(asked, rounds=dataclasses.replace(asked.rounds, number=1))
-    assert experiment_file.parse(plan, "the page") == swept_so_often
+    assert experiment_file.parse_experiment(plan, "the page") == swept_so_often
     assert command == f"gpubench sweep sizes.toml --out results/{tmp_path.name}"
     assert "Needs: " not in said(tree.find("body")), "gpubench makes procedural images itself"
 
@@ -344,7 +344,7 @@ def test_plans_are_repeated_into_the_folder_of_the_page_with_their_rounds() -> N
     commands, files = texts[::2], texts[1::2]
     assert commands[0] == "gpubench sweep mobilenet_v2-copies.toml --out results/h200-copies-rounds-2026"
     assert commands[1] == "gpubench sweep resnet34-4gpu-1.toml --out results/h200x4-2026"
-    rounds = [experiment_file.parse(plan, "the page").rounds.number for plan in files]
+    rounds = [experiment_file.parse_experiment(plan, "the page").rounds.number for plan in files]
     assert rounds[0] == 3
 
 

@@ -33,7 +33,7 @@ FOUND = Predictions(
 
 
 def test_a_block_a_group() -> None:
-    assert prediction.write_text(FOUND) == (
+    assert prediction.format_text(FOUND) == (
         "By results of NVIDIA H200, 143,771 MiB (1 GPU, 8 CPUs), which is not this\n"
         "  machine. Results of Titan are left out. What was not asked for is as in these\n"
         "  rows: model=a.\n"
@@ -57,13 +57,13 @@ def test_a_block_a_group() -> None:
         "\n"
         "Not predicted: a 64 was not measured alone.\n"
     )
-    wide = prediction.write_text(FOUND, width=200, is_rich=True)
+    wide = prediction.format_text(FOUND, width=200, is_rich=True)
     (row,) = (line for line in wide.splitlines() if line.startswith("2 of 2: a 32 "))
     assert row.split()[5:] == ["–", "–", "1.00", "–", "–"]
 
 
 def test_markdown_escapes() -> None:
-    text = prediction.write_markdown(FOUND)
+    text = prediction.format_markdown(FOUND)
     assert "**two \\| jobs**" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 1 of 2: a 16 |"))
     assert row.split(" | ")[1:] == ["4.00", "6.78", "1.69", "1.70", "0 |"]

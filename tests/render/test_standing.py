@@ -13,11 +13,11 @@ from screen import Screen
 from whole_rows import row_with
 
 from gpubench.core.report import Cell, Report, ReportRow, RowGroup
-from gpubench.plan.outlook import Left
+from gpubench.plan.outlook import TimeLeft
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, lay_out_live_table, view
+from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, choose_view, lay_out_live_table
 from gpubench.render.running import LiveProgress, describe_round_end, describe_trial_end, draw_rounds
-from gpubench.render.words import name_leader, write_leader, write_lines
+from gpubench.render.words import format_leader, list_sentences, name_leader
 
 FIVE = Rounds(number=5)
 SIZES = (16, 32, 64, 128)
@@ -136,7 +136,7 @@ def lengthen(whole: Report) -> Report:
 )
 def test_what_leads_is_the_choice_else_the_fastest_of_several(shown: Report, leader: str) -> None:
     assert name_leader(shown) == leader
-    assert write_leader(shown) == (f"so far: {leader} leads" if leader else "")
+    assert format_leader(shown) == (f"so far: {leader} leads" if leader else "")
 
 
 SEVERAL = reports.make_facts(processes=(2, 2))
@@ -151,14 +151,14 @@ ANSWERED = dataclasses.replace(reports.sharing(), facts=SEVERAL, columns=(), fin
         (5, report(100.0), 0, ["widest interval ±21 % (batch 16)"]),
         (1, report(), 0, ["no row has a time"]),
         (5, dataclasses.replace(report(), facts=SEVERAL), 0, []),
-        (5, ANSWERED, 0, [write_lines(ANSWERED)[0].text.rstrip(".")]),
+        (5, ANSWERED, 0, [list_sentences(ANSWERED)[0].text.rstrip(".")]),
         (1, reports.one_process(), 0, ["batch 128 with ddp leads", "each row is of one process"]),
     ],
 )
 def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left(
     number: int, shown: Report, seconds: int, parts: list[str]
 ) -> None:
-    line = describe_round_end(number, FIVE, shown, Left(seconds=seconds))
+    line = describe_round_end(number, FIVE, shown, TimeLeft(seconds=seconds))
     assert line == ": ".join(filter(None, [f"round {number} of 5", "; ".join(parts)]))
 
 
@@ -183,7 +183,7 @@ def test_a_bar_for_each_round(
 
 PROGRESS = LiveProgress(
     done=2, total=5, trial_label="batch_size=64", trial_id="t64", epoch=1, epochs=1, step=80, steps=160, elapsed_s=72,
-    left=Left(seconds=270),
+    left=TimeLeft(seconds=270),
 )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ class Shown:
 def test_the_table_stands_above_the_trial_and_goes_in_the_end() -> None:
     seen = Shown()
     seen.view.say("before")
-    seen.view.began_round(2, FIVE)
+    seen.view.show_round_start(2, FIVE)
     seen.view.show_table(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
     found = seen.lines
@@ -233,7 +233,7 @@ def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> N
     seen.view.update(PROGRESS)
     seen.view.finished(1, 5, "again", ok)
     seen.view.finished(2, 5, "other", failed)
-    seen.view.ended_round("round 2 of 5: so sure")
+    seen.view.show_round_end("round 2 of 5: so sure")
     seen.view.close()
     assert seen.lines == [
         describe_trial_end(1, 5, "before there is a table", ok),
@@ -245,7 +245,7 @@ def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> N
 def test_where_no_table_fits_each_trial_is_a_line() -> None:
     seen = Shown(height=8)
     seen.view.show_table(lambda: TWO, at_once=True)
-    seen.view.began_round(2, FIVE)
+    seen.view.show_round_start(2, FIVE)
     seen.view.update(PROGRESS)
     ok = row_with(status="ok", epoch_time_s=1.0)
     seen.view.finished(1, 5, "again", ok)
@@ -278,7 +278,7 @@ def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
             done=0,
             total=1,
             trial_label="b",
-            left=Left(seconds=90, until="to ± 2 %", at_least=True),
+            left=TimeLeft(seconds=90, until="to ± 2 %", at_least=True),
             elapsed_s=5,
         )
     )
@@ -291,15 +291,15 @@ def test_nobody_makes_a_table_for_a_view_that_shows_none() -> None:
 
     plain = Console(file=io.StringIO())
     for one in (QuietView(), PlainView(plain), Shown(tables=False).view):
-        one.began_round(1, FIVE)
+        one.show_round_start(1, FIVE)
         one.show_table(never_stop, at_once=True)
 
 
 def test_without_a_terminal_a_round_is_a_line_before_and_one_after() -> None:
     for tables, said in ((True, "round 2 of 5\nround 2 of 5: so sure\n"), (False, "round 2 of 5\n")):
         console = Console(file=io.StringIO(), force_terminal=False)
-        plain = view(console, tables=tables)
-        plain.began_round(1, ONE)
-        plain.began_round(2, FIVE)
-        plain.ended_round("round 2 of 5: so sure")
+        plain = choose_view(console, tables=tables)
+        plain.show_round_start(1, ONE)
+        plain.show_round_start(2, FIVE)
+        plain.show_round_end("round 2 of 5: so sure")
         assert console.file.getvalue() == said  # type: ignore[attr-defined]

@@ -10,20 +10,20 @@ import pytest
 import reports
 from rich.console import Console
 
-from gpubench.core.report import Cell, ReportRow, RowGroup, Warned
+from gpubench.core.report import Cell, ReportRow, ReportWarning, RowGroup
 from gpubench.render import terminal, words
 
 
 def show(report, width=80, *, is_why=False):
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
-    terminal.show([report], console, is_why=is_why)
+    terminal.print_reports([report], console, is_why=is_why)
     return console.file.getvalue()
 
 
 @pytest.mark.parametrize("name", reports.REPORTS)
 def test_a_pipe_gets_ascii_in_80_columns_with_the_words_of_a_terminal(name):
     report = reports.REPORTS[name]()
-    plain, rich = terminal.write([report]), show(report)
+    plain, rich = terminal.format_text([report]), show(report)
     assert plain.isascii()
     assert max(map(len, [*plain.splitlines(), *rich.splitlines()])) <= 80
     below = [line.text for line in terminal.choose_lines(report)]
@@ -79,7 +79,7 @@ def test_the_whole_of_one_report_on_a_terminal():
 
 
 def test_series_side_by_side_have_a_line_of_their_own_with_intervals_and_marks():
-    lines = terminal.write([reports.batch_sizes()]).splitlines()
+    lines = terminal.format_text([reports.batch_sizes()]).splitlines()
     assert lines[4:9] == [
         "       1 GPU             2 GPUs (ddp)      2 GPUs (dp)",
         "batch     epoch s   GiB     epoch s   GiB     epoch s   GiB",
@@ -91,7 +91,7 @@ def test_series_side_by_side_have_a_line_of_their_own_with_intervals_and_marks()
 
 
 def test_columns_for_which_there_is_no_room_follow_behind_the_first_one_again():
-    lines = terminal.write([replace(reports.pairs(), findings=())]).splitlines()
+    lines = terminal.format_text([replace(reports.pairs(), findings=())]).splitlines()
     headings = [line.split()[0] for line in lines if line.startswith("jobs")]
     assert headings[0] == "jobs"
     wide = reports.batch_sizes()
@@ -103,7 +103,7 @@ def test_columns_for_which_there_is_no_room_follow_behind_the_first_one_again():
             for group in wide.groups
         ),
     )
-    lines = terminal.write([wide]).splitlines()
+    lines = terminal.format_text([wide]).splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split().count("GiB") for line in lines if line.startswith("batch")] == [3, 3]
 
@@ -118,13 +118,13 @@ def test_bars_take_what_is_left_of_the_line_and_go_where_that_is_little():
 
 def test_reports_stand_apart():
     console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
-    terminal.show([reports.not_sure(), reports.not_sure()], console)
+    terminal.print_reports([reports.not_sure(), reports.not_sure()], console)
     once = show(reports.not_sure())
     assert console.file.getvalue() == f"{once}\n{once}"
 
 
 def test_long_names_fold_above_the_row_that_they_name():
-    lines = terminal.write([reports.pairs()]).splitlines()
+    lines = terminal.format_text([reports.pairs()]).splitlines()
     place = lines.index("mobilenet_v2 16 &")
     assert lines[place + 1].split("  ")[0] == "resnet50 64"
     assert lines[place + 1].endswith(" 1.99")
@@ -144,7 +144,7 @@ def test_names_break_at_hyphens_only_where_a_word_is_too_long(name, above):
     report = replace(
         report, findings=(replace(finding, groups=(finding.groups[0], group, finding.groups[2])),)
     )
-    assert above in terminal.write([report]).splitlines()
+    assert above in terminal.format_text([report]).splitlines()
 
 
 def test_an_ending_takes_one_line_whatever_its_reason():
@@ -156,7 +156,7 @@ def test_an_ending_takes_one_line_whatever_its_reason():
         reason="\x1b[31mRuntimeError: [bold]" + "x" * 300,
     )
     report = replace(report, groups=(RowGroup(head={}, rows=(row,)),))
-    for text in (terminal.write([report]), show(report)):
+    for text in (terminal.format_text([report]), show(report)):
         (line,) = [line for line in text.splitlines() if "failed" in line]
         assert line.strip().startswith("8  ")
         assert "RuntimeError: [bold]xxx" in line
@@ -170,7 +170,7 @@ def test_a_series_that_ran_out_of_memory_says_so_in_its_cell():
     row = report.groups[0].rows[5]
     cells = (row.cells[0], Cell(value=None, status="oom"), Cell(value=None), *row.cells[3:])
     report = replace(report, groups=(RowGroup(head={}, rows=(replace(row, cells=cells),)),))
-    (line,) = [line for line in terminal.write([report]).splitlines() if line.startswith("  512")]
+    (line,) = [line for line in terminal.format_text([report]).splitlines() if line.startswith("  512")]
     assert line.split()[:6] == ["512", "out", "of", "memory", "2.03", "+-7%"]
 
 
@@ -180,14 +180,14 @@ def test_where_room_is_short_details_of_findings_go_first_and_the_answer_never()
     assert [line.kind for line in chosen] == ["answer", "finding", "finding", "warning", "note"]
     assert chosen[-1].text == words.CUT
     assert "Memory" not in "".join(line.text for line in chosen)
-    many = replace(report, warnings=tuple(Warned(code=f"code-{n}", rows=(1,)) for n in range(30)))
+    many = replace(report, warnings=tuple(ReportWarning(code=f"code-{n}", rows=(1,)) for n in range(30)))
     assert terminal.choose_lines(many)[0].kind == "answer"
     assert len(terminal.choose_lines(many)) == 7
     assert len(terminal.choose_lines(many, is_all=True)) == 34
 
 
 def test_why_adds_every_claim_with_its_interval_p_value_and_verdict():
-    text = terminal.write([reports.batch_sizes()], is_why=True)
+    text = terminal.format_text([reports.batch_sizes()], is_why=True)
     assert "Memory x time is least" in text
     lines = text.splitlines()
     place = lines.index("What do more devices bring?")
@@ -198,7 +198,7 @@ def test_why_adds_every_claim_with_its_interval_p_value_and_verdict():
     ]
     assert len({len(line) for line in lines[place + 1 : place + 4]}) == 1
     open_report = reports.not_sure()
-    assert words.write_remedy(open_report.findings[0]) in terminal.write([open_report], is_why=True)
+    assert words.format_remedy(open_report.findings[0]) in terminal.format_text([open_report], is_why=True)
     assert words.HINT not in show(reports.one_process(), is_why=True)
 
 
@@ -211,7 +211,7 @@ def test_a_bar_is_as_long_as_its_share_and_seen_where_there_is_something(share, 
 
 def test_only_decided_comparisons_have_a_colour():
     console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system="standard")
-    terminal.show([reports.network_sizes()], console)
+    terminal.print_reports([reports.network_sizes()], console)
     text = console.file.getvalue()
     assert "\x1b[31m  0.77 (0.70–0.85)" in text
     assert "\x1b[32m  1.79 (1.63–1.97)" in text
@@ -220,14 +220,14 @@ def test_only_decided_comparisons_have_a_colour():
 
 
 def test_a_report_without_trials():
-    assert terminal.write([]) == "No trials in this folder.\n"
+    assert terminal.format_text([]) == "No trials in this folder.\n"
 
 
 @pytest.mark.parametrize("length", range(60, 75))
 def test_lines_are_folded_as_they_are_written(length):
     report = reports.batch_sizes()
     report = replace(report, question=f"{'x' * length} ± … ≥ what of it?", name=f"{'n' * (length - 40)} ≤ …")
-    assert max(map(len, terminal.write([report]).splitlines())) <= 80
+    assert max(map(len, terminal.format_text([report]).splitlines())) <= 80
 
 
 def test_a_long_question_leaves_one_line_of_facts_which_names_what_was_measured_on_what():

@@ -17,7 +17,7 @@ from committed import load_reports
 from made_up_folders import folder_of
 from pages import row
 
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
@@ -274,7 +274,7 @@ def test_names_of_phases_do_not_run_into_each_other() -> None:
 
 def draw_rows(rows: Sequence[Row], axes: Sequence[Sequence[str]], kind: str) -> dict[str, Any]:
     """The first picture of a kind, of a table of these rows."""
-    (report,) = report_folders([folder_of(rows, name="by hand", axes=axes)])
+    (report,) = make_folder_reports([folder_of(rows, name="by hand", axes=axes)])
     return next(picture.description for picture in list_pictures(report) if picture.kind == kind)
 
 

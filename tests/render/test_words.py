@@ -9,7 +9,7 @@ import reports
 from reports import make_claim
 
 from gpubench.core.findings import BatchSizeFinding, Remedy, SharingFinding
-from gpubench.core.report import Report, Warned
+from gpubench.core.report import Report, ReportWarning
 from gpubench.render import words
 from gpubench.schema.doubts import DOUBTS
 
@@ -236,7 +236,7 @@ FINDINGS = {
 @pytest.mark.parametrize(("place", "lines"), FINDINGS.values(), ids=FINDINGS)
 def test_a_finding_in_words(place, lines):
     report, finding = place
-    assert words.write_finding(report, finding) == lines
+    assert words.format_finding(report, finding) == lines
 
 
 NAMES = [
@@ -299,43 +299,43 @@ def test_figures_have_three_digits_and_round_half_up(form, texts):
 WARNINGS = [
     (
         SIZES,
-        Warned(code="single-process", rows=(2, 3), figures={"noise": 0.4}),
+        ReportWarning(code="single-process", rows=(2, 3), figures={"noise": 0.4}),
         "In 2 of 18 rows there was one process, so nothing is sure: such rows were seen to differ by up to 40 % "
         "(--rounds 3).",
     ),
     (
         SIZES,
-        Warned(code="first-batch", rows=(2, 3), figures={"low": 0.11, "high": 0.48}),
+        ReportWarning(code="first-batch", rows=(2, 3), figures={"low": 0.11, "high": 0.48}),
         "In 2 of 18 rows the first batch takes 11 to 48 % of the epoch, so longer epochs favour larger batches.",
     ),
     (
         SIZES,
-        Warned(code="first-batch", rows=(2,), figures={"low": 0.2, "high": 0.204}),
+        ReportWarning(code="first-batch", rows=(2,), figures={"low": 0.2, "high": 0.204}),
         "In 1 of 18 rows the first batch takes 20 % of the epoch, so longer epochs favour larger batches.",
     ),
     (
         SIZES,
-        Warned(code="one-process", rows=(1,), figures={"noise": 0.4}),
+        ReportWarning(code="one-process", rows=(1,), figures={"noise": 0.4}),
         "One process a row, so nothing is sure: such rows were seen to differ by up to 40 % (--rounds 3).",
     ),
     (
         SIZES,
-        Warned(code="desktop", rows=(*range(6), *range(10, 16), *range(20, 26))),
+        ReportWarning(code="desktop", rows=(*range(6), *range(10, 16), *range(20, 26))),
         "In all 18 rows a desktop used the GPU.",
     ),
     (
         replace(SIZES, labels={2: {}, 3: {}}),
-        Warned(code="desktop", rows=(2, 3)),
+        ReportWarning(code="desktop", rows=(2, 3)),
         "In both rows a desktop used the GPU.",
     ),
     (
         replace(SIZES, labels={2: {}}),
-        Warned(code="desktop", rows=(2,)),
+        ReportWarning(code="desktop", rows=(2,)),
         "In the only row a desktop used the GPU.",
     ),
     (
         SIZES,
-        Warned(code="of {another}\x07 version", rows=(1,)),
+        ReportWarning(code="of {another}\x07 version", rows=(1,)),
         "In 1 of 18 rows of {another}  version",
     ),
 ]
@@ -343,7 +343,7 @@ WARNINGS = [
 
 @pytest.mark.parametrize(("report", "warned", "text"), WARNINGS)
 def test_a_kind_of_warning_is_one_line(report, warned, text):
-    assert words.write_warning(report, warned) == text
+    assert words.format_warning(report, warned) == text
 
 
 UNCAPPED = replace(ONE_PROCESS, facts=replace(ONE_PROCESS.facts, fixed={}))
@@ -373,9 +373,9 @@ def test_jobs_that_nothing_tells_apart_are_named_by_what_all_rows_have():
 
 
 def test_lines_that_weaken_all_answers_come_before_further_findings():
-    ranks = [(line.kind, line.rank) for line in words.write_lines(reports.one_process())]
+    ranks = [(line.kind, line.rank) for line in words.list_sentences(reports.one_process())]
     assert ranks == [("answer", 0), ("finding", 4), ("finding", 2), ("warning", 1), ("warning", 3)]
-    assert [line.rank for line in words.write_lines(reports.sharing())] == [0, 2]
+    assert [line.rank for line in words.list_sentences(reports.sharing())] == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -405,20 +405,20 @@ def test_every_doubt_has_its_line():
 def test_headings_come_from_columns_unless_a_table_needs_shorter_ones():
     report = reports.target()
     column = reports.make_column
-    assert words.write_headings(report, column("time_to_top1_s")) == ("", "s to 60 %")
-    assert words.write_headings(report, column("host_mem_mib")) == ("", "host MiB")
-    assert words.write_headings(report, column("epoch_time_s", {"gpus": 2, "strategy": "ddp"})) == (
+    assert words.format_column_heading(report, column("time_to_top1_s")) == ("", "s to 60 %")
+    assert words.format_column_heading(report, column("host_mem_mib")) == ("", "host MiB")
+    assert words.format_column_heading(report, column("epoch_time_s", {"gpus": 2, "strategy": "ddp"})) == (
         "2 GPUs (ddp)",
         "epoch s",
     )
-    assert words.write_headings(reports.sharing(), column("epoch_time_s")) == ("", "together s")
-    assert words.write_headings(reports.batch_sizes(), column("time_to_top1_s")) == ("", "s to top-1")
+    assert words.format_column_heading(reports.sharing(), column("epoch_time_s")) == ("", "together s")
+    assert words.format_column_heading(reports.batch_sizes(), column("time_to_top1_s")) == ("", "s to top-1")
 
 
 def test_the_question_is_the_experiments_or_else_the_first_findings():
-    assert words.write_question(TARGET) == TARGET.question
-    assert words.write_question(NOT_SURE) == words.QUESTIONS["batch_size"]
-    assert words.write_question(replace(NOT_SURE, findings=())) == ""
+    assert words.format_question(TARGET) == TARGET.question
+    assert words.format_question(NOT_SURE) == words.QUESTIONS["batch_size"]
+    assert words.format_question(replace(NOT_SURE, findings=())) == ""
 
 
 def test_facts_begin_with_what_matters_most():
@@ -477,7 +477,7 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("report", "claim", "row"), CLAIMS)
 def test_a_claim_as_a_row(report, claim, row):
-    assert words.write_claim(report, claim) == row
+    assert words.format_claim(report, claim) == row
 
 
 @pytest.mark.parametrize(
@@ -492,7 +492,7 @@ def test_a_claim_as_a_row(report, claim, row):
     ],
 )
 def test_what_would_settle_a_finding(remedy, text):
-    assert words.write_remedy(replace(NOT_SURE.findings[0], remedy=remedy)) == text
+    assert words.format_remedy(replace(NOT_SURE.findings[0], remedy=remedy)) == text
 
 
 @pytest.mark.parametrize(
@@ -527,7 +527,7 @@ BOUNDS_HEAD = "By how much each other size may be faster (95 % for all of them t
     ],
 )
 def test_what_the_bound_of_a_choice_rests_on(changes, text):
-    assert words.write_bounds(*vary_choice(SIZES, **changes)) == text
+    assert words.format_bounds(*vary_choice(SIZES, **changes)) == text
 
 
 def test_naming_twice_as_many_rows_looks_at_twice_as_many_fields():

@@ -16,12 +16,12 @@ from scripted import Scripted
 from warm_command import WarmCommand
 
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.words import format_significant
-from gpubench.results.allowance import again_lines, explain_mismatch, keep_matching
+from gpubench.results.allowance import explain_mismatch, keep_matching, list_rerun_lines
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
@@ -148,11 +148,12 @@ def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
 
 
 def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, **fields: str) -> SweepState:
-    experiment = with_options(
-        parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats)
+    experiment = apply_options(
+        parse_experiment(BASE, "test"),
+        Options(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats),
     )
     machine = scripted.computer(gpus, cpus=cpus)
-    plan = make_plan(experiment, machine, Disk(), "given")
+    plan = make_plan(experiment, machine, DiskSources(), "given")
     made = sweep_of(plan, folder, machine)
     made.load()
     return made
@@ -179,13 +180,13 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     other = work(tmp_path, 2, batch_size="16,32,64")
     why = "measured on 1 CPU, here 2 may be used"
     assert states(other) == [("run", why), ("run", why), ("run", "")]
-    (line,) = again_lines(other.list_round(1))
+    (line,) = list_rerun_lines(other.list_round(1))
     assert (line[:2], line.endswith(why)) == ("2 ", True)
     sweep(tmp_path, 2, seconds=1.0, batch_size="16,32,64")
     assert [state for state, _ in states(work(tmp_path, 2, batch_size="16,32,64"))] == ["done"] * 3
     back = work(tmp_path, 1, batch_size="16,32")
     assert [state for state, _ in states(back)] == ["done"] * 2, "the earlier attempts count here"
-    assert {r.attempt for r in back.chosen().values()} == {1}
+    assert {r.attempt for r in back.find_counting_records().values()} == {1}
     own = rows_of_table(analyze_own(back))
     assert [(row["cpus"], row["epoch_time_s"]) for row in own] == [(1, pytest.approx(4.0))] * 2
 

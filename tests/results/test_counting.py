@@ -10,18 +10,18 @@ import pytest
 from fakes import record
 
 from gpubench.results.counting import (
-    allowance_of,
-    as_counting,
     count_without_first_round,
-    counting,
+    find_allowance,
+    find_host,
+    find_unit_id,
     group_by_attempt,
     identify_attempt,
-    in_order,
+    key_as_counting,
     list_superseded,
-    newest,
-    newest_of_rounds,
-    node_of,
-    unit_of,
+    make_start_key,
+    select_by_round,
+    select_counting,
+    select_first_round,
 )
 from gpubench.schema.record import Record
 
@@ -37,7 +37,7 @@ def store(attempt: int, status: str = "ok", **fields: Any) -> Record:
 
 def numbers(records: Sequence[Record], number: int = 1) -> list[int]:
     """Numbers of the attempts that count in a round."""
-    return [job.attempt for job in newest_of_rounds(records).get(number, {}).values()]
+    return [job.attempt for job in select_by_round(records).get(number, {}).values()]
 
 
 @pytest.mark.parametrize(
@@ -63,25 +63,25 @@ def test_the_last_that_is_final_counts_else_the_last(statuses: tuple[str, ...], 
 def test_numbers_tell_what_came_later_not_clocks() -> None:
     records = [store(2, started_at="2026-11-20 08:00:00"), store(1, started_at="2026-11-20 09:00:00")]
     assert numbers(records) == [2]
-    assert [job.attempt for job in sorted(records, key=in_order)] == [2, 1]
+    assert [job.attempt for job in sorted(records, key=make_start_key)] == [2, 1]
 
 
 def test_attempts_of_one_second_are_sorted_by_trial_and_number() -> None:
     records = [store(2), store(1), store(1, trial_id="t0000000000a")]
-    in_second = [(job.trial_id, job.attempt) for job in sorted(records, key=in_order)]
+    in_second = [(job.trial_id, job.attempt) for job in sorted(records, key=make_start_key)]
     assert in_second == [("t0000000000a", 1), ("t0123456789a", 1), ("t0123456789a", 2)]
 
 
 def test_a_further_round_counts_behind_the_first_that_counts() -> None:
     first, second, third = store(1), store(2, round=2), store(3, round=3)
-    assert {number: len(jobs) for number, jobs in newest_of_rounds([third, first, second]).items()} == {
+    assert {number: len(jobs) for number, jobs in select_by_round([third, first, second]).items()} == {
         1: 1,
         2: 1,
         3: 1,
     }
     anew = store(3)
-    assert newest_of_rounds([first, second, anew])[1].popitem()[1] is anew
-    assert sorted(newest_of_rounds([first, second, anew])) == [1]
+    assert select_by_round([first, second, anew])[1].popitem()[1] is anew
+    assert sorted(select_by_round([first, second, anew])) == [1]
     again = store(4, round=2)
     assert numbers([first, second, anew, again], 2) == [4]
     assert numbers([store(5), store(5, round=2, started_at="2026-11-21 00:00:00")], 2) == []
@@ -89,7 +89,7 @@ def test_a_further_round_counts_behind_the_first_that_counts() -> None:
 
 def test_further_rounds_alone_count_nowhere_and_are_told() -> None:
     others = [store(2, round=2), store(3, round=3)]
-    assert newest_of_rounds(others) == {}
+    assert select_by_round(others) == {}
     assert count_without_first_round(others) == {"t0123456789a": 2}
     assert count_without_first_round([*others, store(1)]) == {}
     assert count_without_first_round([*others, store(1, reference=True)]) == {"t0123456789a": 3}
@@ -97,30 +97,32 @@ def test_further_rounds_alone_count_nowhere_and_are_told() -> None:
 
 def test_what_was_measured_for_its_node_alone_counts_nowhere() -> None:
     assert numbers([store(1), store(2, reference=True)]) == [1]
-    assert counting([store(2, reference=True)]) == {}
+    assert select_counting([store(2, reference=True)]) == {}
 
 
 def test_each_machine_and_each_allowance_has_one_that_counts() -> None:
     few = store(1, resolved={"cpus": 1, "workers": 1})
     many = store(2, resolved={"cpus": 8, "workers": 4})
     other = store(3, machine_key="H200")
-    assert list(counting([few, many, other]).values()) == [few, many, other]
-    assert [(trial_id, machine, number) for trial_id, machine, number, _ in counting([few, other])] == [
+    assert list(select_counting([few, many, other]).values()) == [few, many, other]
+    assert [
+        (trial_id, machine, number) for trial_id, machine, number, _ in select_counting([few, other])
+    ] == [
         ("t0123456789a", "CPU", 1),
         ("t0123456789a", "H200", 1),
     ]
-    assert newest([few, many, other]) == {
+    assert select_first_round([few, many, other]) == {
         ("t0123456789a", "CPU"): many,
         ("t0123456789a", "H200"): other,
     }
-    assert allowance_of([few]) != allowance_of([many])
-    assert allowance_of([few]) == allowance_of([store(7, resolved={"cpus": 1, "workers": 1})])
+    assert find_allowance([few]) != find_allowance([many])
+    assert find_allowance([few]) == find_allowance([store(7, resolved={"cpus": 1, "workers": 1})])
 
 
 def test_what_is_to_count_counts_whatever_came_later() -> None:
     failed, later = store(1, "failed"), store(2, round=3)
-    assert list(as_counting([failed, later]).values()) == [failed, later]
-    assert [number for *_, number, _ in as_counting([failed, later])] == [1, 3]
+    assert list(key_as_counting([failed, later]).values()) == [failed, later]
+    assert [number for *_, number, _ in key_as_counting([failed, later])] == [1, 3]
 
 
 # ---- groups ----
@@ -136,9 +138,9 @@ def store_group(attempt: int, *statuses: str, **fields: Any) -> list[Record]:
 def test_the_jobs_of_a_group_come_from_one_attempt() -> None:
     whole, part = store_group(1, "ok", "ok"), store_group(2, "ok", "failed")
     assert group_by_attempt([*whole, *part]) == [whole, part]
-    assert list(newest([*part, *whole]).values()) == whole
-    assert [unit_of(job) for job in whole] == ["g1", "g1"]
-    assert unit_of(store(1)) == "t0123456789a"
+    assert list(select_first_round([*part, *whole]).values()) == whole
+    assert [find_unit_id(job) for job in whole] == ["g1", "g1"]
+    assert find_unit_id(store(1)) == "t0123456789a"
 
 
 def test_the_host_tells_first_attempts_of_one_second_apart_and_else_the_machine() -> None:
@@ -149,7 +151,7 @@ def test_the_host_tells_first_attempts_of_one_second_apart_and_else_the_machine(
         == [len(jobs) for jobs in group_by_attempt(machines)]
         == [1, 1]
     )
-    assert [node_of(job) for job in (*hosts, store(1))] == ["n1", "n2", ""]
+    assert [find_host(job) for job in (*hosts, store(1))] == ["n1", "n2", ""]
     unlike = store_group(1, "ok", "ok")
     unlike[1] = dataclasses.replace(unlike[1], machine_key="another")
     assert identify_attempt(unlike[0]) == identify_attempt(unlike[1])
@@ -164,9 +166,9 @@ def test_of_two_folders_the_one_that_measured_last_counts_with_all_its_rounds() 
         store(2, round=2, folder_id="aa", started_at="2026-11-01 01:00:00"),
     ]
     late = [store(1, folder_id="bb", started_at="2026-11-02 00:00:00")]
-    assert newest_of_rounds([*late, *early]) == {1: {("t0123456789a", "CPU"): late[0]}}
+    assert select_by_round([*late, *early]) == {1: {("t0123456789a", "CPU"): late[0]}}
     further = store(3, round=2, folder_id="aa", started_at="2026-11-03 00:00:00")
-    chosen = newest_of_rounds([*early, *late, further])
+    chosen = select_by_round([*early, *late, further])
     assert [jobs["t0123456789a", "CPU"] for jobs in chosen.values()] == [early[0], further]
 
 
@@ -175,12 +177,15 @@ def test_of_two_folders_what_ended_goes_before_what_did_not() -> None:
     failed = store(1, "failed", folder_id="bb", started_at="2026-11-02 00:00:00")
     only_further = store(9, round=2, folder_id="cc", started_at="2026-11-03 00:00:00")
     for records in ([ended, failed, only_further], [only_further, failed, ended]):
-        assert list(newest(records).values()) == [ended]
+        assert list(select_first_round(records).values()) == [ended]
 
 
 def test_of_two_folders_that_began_in_one_second_always_the_same_counts() -> None:
     records = [store(1, attempt_id=f"1-{name}", folder_id=name) for name in ("aa", "bb")]
-    assert [newest(order).popitem()[1].folder_id for order in (records, records[::-1])] == ["bb", "bb"]
+    assert [select_first_round(order).popitem()[1].folder_id for order in (records, records[::-1])] == [
+        "bb",
+        "bb",
+    ]
 
 
 # ---- claims ----
@@ -211,7 +216,7 @@ def test_only_claims_of_the_same_unit_and_round_in_the_same_folder_supersede() -
     elsewhere = claimed(1, 3, folder_id="bb")
     assert list_superseded([first, unclaimed, further, elsewhere]) == []
     assert numbers([first, unclaimed]) == [2]
-    assert sorted(newest_of_rounds([first, further])) == [1, 2]
+    assert sorted(select_by_round([first, further])) == [1, 2]
 
 
 def test_what_is_no_number_of_a_claim_is_the_lowest() -> None:
@@ -227,4 +232,4 @@ def test_all_jobs_of_a_superseded_group_are_listed() -> None:
         store_group(1, "ok", "ok", claim=f"{name}.2"),
     )
     assert list_superseded([*heir, *frozen]) == frozen
-    assert list(newest([*frozen, *heir]).values()) == heir
+    assert list(select_first_round([*frozen, *heir]).values()) == heir

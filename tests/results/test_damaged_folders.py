@@ -27,8 +27,8 @@ from gpubench.cli.main import main
 from gpubench.node import environment
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment_file import load
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import read_experiment_file
+from gpubench.plan.sources import DiskSources
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -82,9 +82,9 @@ def gpubench(*arguments: object) -> Answer:
 
 
 def work_on(folder: Path, experiment: Path) -> SweepState:
-    machine = environment.machine(None)
-    asked = load(experiment)
-    return sweep_of(make_plan(asked, machine, Disk(), None), folder, machine)
+    machine = environment.make_machine(None)
+    asked = read_experiment_file(experiment)
+    return sweep_of(make_plan(asked, machine, DiskSources(), None), folder, machine)
 
 
 def swept(folder: Path, experiment: Path) -> tuple[SweepState, Scripted, list[str]]:

@@ -12,11 +12,11 @@ import scripted
 from benches import sweep_of
 from swept import ASKED, swept
 
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
 from gpubench.plan.shards import Shard, select_part
-from gpubench.plan.sources import Disk
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.plans import PlanFacts, StoredPlan, stored_plans
 from gpubench.results.store import Results
@@ -91,16 +91,16 @@ def unstamped(folder: Path) -> None:
 
 @pytest.mark.parametrize("order", ["given", "random"])
 def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: str) -> None:
-    asked = with_options(
-        parse(ASKED.format(name="one"), "one"), Options(fields={"batch_size": "16,32,64,128"})
+    asked = apply_options(
+        parse_experiment(ASKED.format(name="one"), "one"), Options(fields={"batch_size": "16,32,64,128"})
     )
-    whole = expand(asked, device="cpu", sources=Disk(), order=order)
+    whole = expand_experiment(asked, device="cpu", sources=DiskSources(), order=order)
 
     def told(*numbers: int | None) -> StoredPlan:
         for number in numbers:
             shard = None if number is None else Shard(number, 3)
             mine = select_part(whole, shard) if shard else whole
-            work = sweep_of(mine, tmp_path, scripted.computer(), sources=Disk())
+            work = sweep_of(mine, tmp_path, scripted.computer(), sources=DiskSources())
             store_plan(work, whole, shard)
         (found,) = stored_plans(Results(tmp_path), [])[0]
         return found

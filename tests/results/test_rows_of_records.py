@@ -5,14 +5,14 @@ import pytest
 from fakes import record
 
 from gpubench.results.packed import is_stored
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 
 
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
 def test_a_row_names_a_log_that_is_there(folder):
     for stored in Results(folder).records():
-        row = row_of(stored)
+        row = make_row(stored)
         if stored.source == "measured":
             assert is_stored(folder / row.log)
         else:
@@ -27,7 +27,7 @@ def test_few_epochs_have_neither_a_spread_nor_the_doubt_about_one(epochs, kept):
     """Whatever earlier versions stored of them."""
     figures = {"epoch_time_s": 9.0, "epoch_time_iqr_s": 0.8, "epochs_measured": epochs}
     stored = record(result=figures, doubts=SPREAD)
-    row = row_of(stored)
+    row = make_row(stored)
     assert row.epoch_time_iqr_s == (0.8 if kept else None)
     assert row.doubts == ("dp+spread" if kept else "dp")
     assert set(row.doubt_texts) == set(row.doubts.split("+"))
@@ -38,11 +38,11 @@ def test_few_epochs_have_neither_a_spread_nor_the_doubt_about_one(epochs, kept):
 
 @pytest.mark.parametrize(("slowdown", "doubted"), [(0.94, True), (0.95, False), (1.2, False), (None, False)])
 def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_it(slowdown, doubted):
-    row = row_of(record(result={"slowdown": slowdown}, group="g", doubts={"shared-gpu": "shared"}))
+    row = make_row(record(result={"slowdown": slowdown}, group="g", doubts={"shared-gpu": "shared"}))
     assert row.doubts == ("faster-together+shared-gpu" if doubted else "shared-gpu")
     assert ("took 0.94 times as" in "".join(row.doubt_texts.get("faster-together", ()))) is doubted
     told = record(result={"slowdown": slowdown}, group="g", doubts={"faster-together": "as stored"})
-    assert row_of(told).doubt_texts == {"faster-together": ("as stored",)}
+    assert make_row(told).doubt_texts == {"faster-together": ("as stored",)}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_
     ],
 )
 def test_how_much_memory_a_gpu_has_is_read_from_where_it_was_measured(key, kept, total, reserved):
-    row = row_of(record(machine_key=key, environment={"gpu_reserved_mib": kept}))
+    row = make_row(record(machine_key=key, environment={"gpu_reserved_mib": kept}))
     assert (row.gpu_total_mib, row.gpu_reserved_mib) == (total, reserved)
 
 
@@ -76,4 +76,4 @@ LINE = {"epoch": 0, "warmup": False, "epoch_time_s": 2.0}
 )
 def test_a_steady_step_is_that_of_measured_epochs_which_tell_of_how_many_it_is(epochs, steady_step_s):
     stored = record(result={"epoch_time_s": 2.0, "epoch_time_source": "measured"}, epochs=epochs)
-    assert row_of(stored).steady_step_s == steady_step_s
+    assert make_row(stored).steady_step_s == steady_step_s

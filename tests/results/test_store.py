@@ -19,13 +19,13 @@ from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.analyze.folder import build_folder, epochs_csv, trials_csv
+from gpubench.analyze.folder import build_folder, format_epochs_csv, format_trials_csv
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import HIDDEN
 from gpubench.results import whole_file
-from gpubench.results.counting import counting
+from gpubench.results.counting import select_counting
 from gpubench.results.csv_text import csv_text
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
@@ -41,7 +41,7 @@ def results(tmp_path: Path) -> Results:
 
 
 def rows_of(records: list[Record]) -> list[Row]:
-    return [row_of(record) for record in counting(records).values()]
+    return [make_row(record) for record in select_counting(records).values()]
 
 
 def files(folder: Path) -> set[str]:
@@ -110,7 +110,7 @@ def test_a_stored_attempt_is_never_overwritten(results: Results) -> None:
 
 def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> None:
     """The sweep was killed during the trial: the log of attempt 1 must not be written over."""
-    log = results.log("t0123456789a", 1)
+    log = results.make_log_path("t0123456789a", 1)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
     assert results.next_attempt("t0123456789a") == 2
@@ -126,7 +126,7 @@ def test_a_record_comes_back_as_it_was(results: Results) -> None:
     results.save([before], [[(0.1, "gpu0", "x", 1.5)]], ("t_s", "where", "metric", "value"))
     assert results.records() == [before]
     assert (
-        results.part("samples", before.trial_id, 1, "csv").read_text()
+        results.make_part_path("samples", before.trial_id, 1, "csv").read_text()
         == "t_s,where,metric,value\n0.1,gpu0,x,1.5\n"
     )
 
@@ -145,7 +145,7 @@ def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) ->
 
 def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
     results.save([record()], [[]], ("t_s",))
-    path = results.part("records", "t0123456789a", 1, "json")
+    path = results.make_part_path("records", "t0123456789a", 1, "json")
     whole = path.read_text()
     for broken, says in (
         ("", r"is not JSON \(half written\?\)"),
@@ -199,7 +199,7 @@ def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
         "samples/21/j2123456789a-1.csv",
     }
     assert results.records() == made
-    assert results.part("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
+    assert results.make_part_path("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
     assert [row.job for row in rows_of(results.records())] == ["1 of 2", "2 of 2"]
 
 
@@ -238,7 +238,7 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
 
 def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
     save_group(results, jobs("ok", "ok"))
-    path = results.part("records", "g0123456789a", 1, "json")
+    path = results.make_part_path("records", "g0123456789a", 1, "json")
     whole = path.read_text()
     for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
         path.write_text(broken)
@@ -251,7 +251,7 @@ def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Res
     assert results.next_attempt(*ids) == 1
     save_group(results, jobs("ok", "ok"))
     assert results.next_attempt(*ids) == 2
-    log = results.log(ids[2], 4)
+    log = results.make_log_path(ids[2], 4)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
     # The sweep was killed while attempt 4 ran.
@@ -295,14 +295,14 @@ def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
 
 
 def written(results: Results, records: list[Any]) -> pd.DataFrame:
-    results.write_table("trials.csv", trials_csv(build_folder(results.folder, rows_of(records))))
+    results.write_table("trials.csv", format_trials_csv(build_folder(results.folder, rows_of(records))))
     return pd.read_csv(results.folder / "trials.csv", dtype={"gpu_ids": str})
 
 
 def test_the_header_is_one_for_ever() -> None:
     folder = build_folder(Path(), rows_of([record()]))
-    assert trials_csv(folder).splitlines()[0] == ",".join(column.name for column in COLUMNS)
-    assert epochs_csv(folder) == ",".join(column.name for column in EPOCH_COLUMNS) + "\n"
+    assert format_trials_csv(folder).splitlines()[0] == ",".join(column.name for column in COLUMNS)
+    assert format_epochs_csv(folder) == ",".join(column.name for column in EPOCH_COLUMNS) + "\n"
 
 
 def test_rows_read_back(results: Results) -> None:
@@ -337,7 +337,7 @@ def test_epochs_have_a_row_each() -> None:
         {"epoch": 1, "warmup": False, "epoch_time_s": 1.0},
     ]
     stored = (record(epochs=epochs, attempt=2),)
-    frame = pd.read_csv(io.StringIO(epochs_csv(build_folder(Path(), rows_of(stored), records=stored))))
+    frame = pd.read_csv(io.StringIO(format_epochs_csv(build_folder(Path(), rows_of(stored), records=stored))))
     assert list(frame.warmup) == [1, 0]
     assert list(frame.attempt) == [2, 2]
     assert list(frame.trial_id) == ["t0123456789a"] * 2
@@ -383,7 +383,7 @@ def _without_marks(text: str) -> str:
 
 
 def test_a_number_that_no_record_could_follow_is_no_attempt_s(results: Results) -> None:
-    log = results.part("logs", "t0123456789a", 1_000_000, "log")
+    log = results.make_part_path("logs", "t0123456789a", 1_000_000, "log")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     assert results.next_attempt("t0123456789a") == 1

@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
-from gpubench.basics.finite import finite
+from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.file_names import part_name
 from gpubench.results.store import Results
-from gpubench.results.stored_record import DamagedError, read
+from gpubench.results.stored_record import DamagedError, read_attempt
 from gpubench.schema.codes import decode_record
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
@@ -40,16 +40,16 @@ def path(tmp_path: Path) -> Path:
 
 def why(path: Path) -> str:
     with pytest.raises(DamagedError) as caught:
-        read(path)
+        read_attempt(path)
     return str(caught.value)
 
 
 def test_what_is_whole_is_read(path: Path) -> None:
     path.write_text(TEXT)
-    assert read(path) == [FULL]
+    assert read_attempt(path) == [FULL]
     group = path.with_name("g0123456789a-1.json")
     group.write_text(GROUP)
-    assert read(group) == JOBS
+    assert read_attempt(group) == JOBS
 
 
 @pytest.mark.parametrize("kind", RECORDS)
@@ -171,8 +171,8 @@ def test_a_newer_version_is_named_whatever_else_is_new(path: Path) -> None:
 )
 def test_what_another_version_may_say_is_read(path: Path, place: str, value: str) -> None:
     path.write_text(changed(TEXT, place, value))
-    (found,) = read(path)
-    held: Any = found.stored()
+    (found,) = read_attempt(path)
+    held: Any = found.to_stored()
     for key in place.split("."):
         held = held[key]
     assert held == json.loads(value), "as it was written"
@@ -214,7 +214,7 @@ def test_what_every_version_committed_is_read() -> None:
     if not files:
         pytest.skip("no stored results: they were deleted from this clone")
     for path in files:
-        assert all(isinstance(job, Record) for job in read(path))
+        assert all(isinstance(job, Record) for job in read_attempt(path))
 
 
 def test_what_every_version_committed_is_written_again_as_it_was() -> None:
@@ -226,8 +226,8 @@ def test_what_every_version_committed_is_written_again_as_it_was() -> None:
         text = path.read_text(encoding="utf-8")
         whole = json.loads(text)
         jobs = [
-            finite({name: value for name, value in job.stored().items() if name in stored})
-            for job, stored in zip(read(path), whole.get("jobs", [whole]), strict=True)
+            replace_non_finite({name: value for name, value in job.to_stored().items() if name in stored})
+            for job, stored in zip(read_attempt(path), whole.get("jobs", [whole]), strict=True)
         ]
         told = whole | {"jobs": jobs} if path.name.startswith("g") else jobs[0]
         assert json.dumps(told, indent=1, ensure_ascii=False) + "\n" == text, path
@@ -280,7 +280,7 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
     path.write_text(json.dumps(stored))
     found, said = None, ""
     try:
-        found = read(path)
+        found = read_attempt(path)
     except DamagedError as damage:
         said = str(damage)
     assert "\n" not in said
@@ -303,7 +303,7 @@ def test_a_record_says_what_its_file_says(folder: Path) -> None:
         text = (folder / part_name("records", record.trial_id, record.attempt_name, "json")).read_text(
             "utf-8"
         )
-        values = {name: value for name, value in record.stored().items() if name in json.loads(text)}
+        values = {name: value for name, value in record.to_stored().items() if name in json.loads(text)}
         assert json.dumps(values, indent=1, ensure_ascii=False) + "\n" == text, record.trial_id
 
 

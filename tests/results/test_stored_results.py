@@ -19,24 +19,24 @@ import pytest
 from benches import run_with, sweep_of
 from folders import analyze
 
-from gpubench.analyze.folder import trials_csv
+from gpubench.analyze.folder import format_trials_csv
 from gpubench.core.prediction import classify_overlap
-from gpubench.node.environment import machine
+from gpubench.node.environment import make_machine
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
-from gpubench.results.counting import counting
+from gpubench.results.counting import select_counting
 from gpubench.results.csv_text import csv_cell
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
 from gpubench.schema.record import Record, ResultColumns, Span
-from gpubench.schema.window import blocks
+from gpubench.schema.window import count_block_steps
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
 SHARES += ["data_wait_pct", "comm_pct", "throttled_pct", "top1_pct"]
@@ -225,7 +225,7 @@ def _apart(jobs: Sequence[Record]) -> list[str]:
         (epoch,) = (epoch for epoch in job.epochs if not epoch["warmup"])
         (window,) = (window for window in job.windows if window.epoch == epoch["epoch"])
         asked, workers = vars(job.trial), job.resolved.get("workers") or 0
-        block, _ = blocks(workers, asked.get("sync_every"), breakdown=bool(asked.get("breakdown")))
+        block, _ = count_block_steps(workers, asked.get("sync_every"), breakdown=bool(asked.get("breakdown")))
         windows.append((window, 2 * block * epoch["epoch_time_s"] / epoch["steps"]))
     begin, end = min(window.t0 for window, _ in windows), max(window.t1 for window, _ in windows)
     return [
@@ -324,9 +324,9 @@ def agree(folder: Path) -> None:
     records = results.records()
     # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
     # out anew by whoever reads them.
-    text = trials_csv(analyze(results, records))
+    text = format_trials_csv(analyze(results, records))
     read = {_run(one): one for one in csv.DictReader(io.StringIO(text))}
-    by_run = {(record.trial_id, record.round or 1): record for record in counting(records).values()}
+    by_run = {(record.trial_id, record.round or 1): record for record in select_counting(records).values()}
     ran = {_run(line) for line in lines if line["status"] not in ("skipped", "missing")}
     taken_along = {run for run, record in by_run.items() if record.status == "skipped"}
     assert ran == set(by_run) - taken_along
@@ -334,9 +334,9 @@ def agree(folder: Path) -> None:
     for line in lines:
         if _run(line) not in by_run:
             continue
-        stored = row_of(by_run[_run(line)])
+        stored = make_row(by_run[_run(line)])
         for column in BY_NAME:
-            value = stored.value(column)
+            value = stored.get_value(column)
             if column in line:
                 said = read[_run(line)][column] if column in ANEW else csv_cell(value).replace("\r", " ")
                 is_older = column == "sharing" and line[column] not in ("", *OLDER)  # a word of before 0.2
@@ -439,9 +439,9 @@ def test_a_fresh_sweep_holds_together(
     server: ForkServer, tmp_path: Path, windows: int, asked: dict[str, str]
 ) -> None:
     """Real processes: single, and two ranks of ddp; a stream, and whole epochs."""
-    experiment = with_options(parse(FRESH, "fresh"), Options(fields=asked))
-    plan = expand(experiment, device="cpu", sources=Disk(), order="given")
-    work = sweep_of(plan, tmp_path / "results", machine(None))
+    experiment = apply_options(parse_experiment(FRESH, "fresh"), Options(fields=asked))
+    plan = expand_experiment(experiment, device="cpu", sources=DiskSources(), order="given")
+    work = sweep_of(plan, tmp_path / "results", make_machine(None))
     work.load()
     work.runner.results.create()
     store_plan(work)

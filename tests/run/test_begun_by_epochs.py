@@ -12,8 +12,8 @@ from scripted import Scripted
 from gpubench.commands import sweep as command
 from gpubench.node.node import Node
 from gpubench.plan.sweep_options import Options, RunOptions
-from gpubench.results.counting import newest
-from gpubench.results.rows import row_of
+from gpubench.results.counting import select_first_round
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.schema.window import WINDOW_S
@@ -56,7 +56,9 @@ class Desk:
             )
 
     def kinds(self) -> set[str]:
-        return {row_of(record).kind for record in newest(Results(self.folder).records()).values()}
+        return {
+            make_row(record).kind for record in select_first_round(Results(self.folder).records()).values()
+        }
 
 
 @pytest.fixture

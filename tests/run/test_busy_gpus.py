@@ -14,13 +14,13 @@ from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node.locks import Locks
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.run import busy_gpus
-from gpubench.run.checks import look_around
+from gpubench.run.checks import inspect_gpus
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.gpu_look import Look, Process
 
@@ -46,7 +46,7 @@ def a_look(
 
 
 def rule(**looks: Look) -> busy_gpus.BusyGpuPolicy:
-    return busy_gpus.rule(looks, {uuid: int(uuid[-1]) for uuid in looks})
+    return busy_gpus.judge_gpus(looks, {uuid: int(uuid[-1]) for uuid in looks})
 
 
 def test_an_empty_gpu_is_worth_no_word() -> None:
@@ -122,8 +122,10 @@ def test_utilisation_that_is_not_told_refuses_nobody() -> None:
 
 def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> SweepState:
     base = 'name = "t"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
-    experiment = with_options(parse(base, "t"), Options(fields=fields))
-    plan = expand(experiment, device="cuda" if gpus else "cpu", sources=Disk(), order="given")
+    experiment = apply_options(parse_experiment(base, "t"), Options(fields=fields))
+    plan = expand_experiment(
+        experiment, device="cuda" if gpus else "cpu", sources=DiskSources(), order="given"
+    )
     machine = scripted.computer(gpus)
     nvml.devices = [gpu(number) for number in range(gpus)]
     return sweep_of(plan, folder, machine, nvml=nvml)
@@ -144,16 +146,16 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
         nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="0,1")
         view = Heard()
-        look_around(job, job.list_round(1), view, allow_busy=False)
+        inspect_gpus(job, job.list_round(1), view, allow_busy=False)
         assert view.lines == []
         assert sorted(job.runner.idle_power_w.values()) == pytest.approx([70.0, 71.0])
 
         nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="1,2")
         with pytest.raises(UnusableError, match=f"GPU 2 .*process {stranger.pid} \\(python"):
-            look_around(job, job.list_round(1), view, allow_busy=False)
+            inspect_gpus(job, job.list_round(1), view, allow_busy=False)
         assert job.runner.idle_power_w == {}
-        look_around(job, job.list_round(1), view, allow_busy=True)
+        inspect_gpus(job, job.list_round(1), view, allow_busy=True)
         assert len(view.lines) == 1
         assert list(job.runner.idle_power_w.values()) == pytest.approx([71.0])
     finally:
@@ -165,19 +167,19 @@ def test_two_sweeps_that_start_at_once_do_not_share_a_gpu(tmp_path: Path) -> Non
     first, second, third = (a_sweep(tmp_path, FakeNvml(), 3, gpu_ids=ids) for ids in ("0", "0,1", "1,2"))
     for work in (first, second, third):
         work.runner.node.gpu_locks = Locks()
-    look_around(first, first.list_round(1), Heard(), allow_busy=False)
+    inspect_gpus(first, first.list_round(1), Heard(), allow_busy=False)
     with pytest.raises(
         UnusableError, match=r"^GPU 0 is being measured on by another gpubench sweep of this host"
     ):
-        look_around(second, second.list_round(1), Heard(), allow_busy=False)
+        inspect_gpus(second, second.list_round(1), Heard(), allow_busy=False)
     second.runner.node.gpu_locks.release()
-    look_around(third, third.list_round(1), Heard(), allow_busy=False)
-    look_around(second, second.list_round(1), Heard(), allow_busy=True)
+    inspect_gpus(third, third.list_round(1), Heard(), allow_busy=False)
+    inspect_gpus(second, second.list_round(1), Heard(), allow_busy=True)
     first.runner.node.gpu_locks.release()
 
 
 def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:
     nvml = FakeNvml(broken={"power_w", "utilisation", "processes"})
     job = a_sweep(tmp_path, nvml, 0)
-    look_around(job, job.list_round(1), Heard(), allow_busy=False)
+    inspect_gpus(job, job.list_round(1), Heard(), allow_busy=False)
     assert job.runner.idle_power_w == {}

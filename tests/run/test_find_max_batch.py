@@ -11,21 +11,21 @@ from benches import Heard, node_of, run_with, sweep_of
 from folders import analyze, rows_of_table
 from scripted import Driver, Scripted
 
-from gpubench.analyze.questions import report_table
+from gpubench.analyze.questions import make_table_report
 from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
 from gpubench.node.node import Node
-from gpubench.plan.experiment_file import parse
+from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.max_batch import Edge
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options, RunOptions
 from gpubench.render.live import QuietView
 from gpubench.render.running import describe_trial_end
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
-from gpubench.run.max_batch import find, known, plan_of, searches
+from gpubench.run.max_batch import find_known_edge, find_max_batch, list_searches, plan_tries
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
@@ -77,8 +77,8 @@ class Held(Mapping[int, float]):
 def sweep(folder: Path, card: Card, there: int = 1, **fields: str) -> SweepState:
     """A sweep that has ended."""
     options = Options(fields={"batch_size": "16,32,64,128", **fields})
-    asked = with_options(parse(ASKED, "one"), options)
-    plan = expand(asked, device="cuda", sources=Disk())
+    asked = apply_options(parse_experiment(ASKED, "one"), options)
+    plan = expand_experiment(asked, device="cuda", sources=DiskSources())
     work = sweep_of(plan, folder, scripted.computer(gpus=there), nvml=Driver(mib=Held(card)))
     work.load()
     store_plan(work)
@@ -94,8 +94,8 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
         ended = run_with(card, tries, Heard(), lambda: len(card.launched) >= stop_after and not card.left)
         return ended, ended.limits
 
-    for one in searches(work):
-        for _ in find(work, one, run, told.append, store_plan):
+    for one in list_searches(work):
+        for _ in find_max_batch(work, one, run, told.append, store_plan):
             pass
     return told
 
@@ -103,8 +103,8 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
 def edges(work: SweepState) -> dict[str, Edge]:
     """Where memory ends by all that is stored, by the names of the configurations."""
     return {
-        search.name: known(work, search, plan_of(work, search, [search.job.trial.batch_size]))[0]
-        for search in searches(work)
+        search.name: find_known_edge(work, search, plan_tries(work, search, [search.job.trial.batch_size]))[0]
+        for search in list_searches(work)
     }
 
 
@@ -152,11 +152,11 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
     found(work, card)
     results = work.runner.results
-    ran = [row for record in results.records() if (row := row_of(record)).batch_size == 1_134]
+    ran = [row for record in results.records() if (row := make_row(record)).batch_size == 1_134]
     assert [describe_trial_end(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
     assert "epoch" in describe_trial_end(1, 1, "x", row_with(ran[0], experiment="one"))
     folder = analyze(results)
-    one, tries = (report_table(folder, table) for table in folder.tables)
+    one, tries = (make_table_report(folder, table) for table in folder.tables)
     assert {column.name for column in one.columns} >= {"epoch_time_s", "memory_gib"}
     assert [column.name for column in tries.columns] == ["batch_size", "memory_gib"]
     # Their sizes and memory say it.

@@ -15,8 +15,8 @@ from group_desk import BASE, TWO, Desk
 from scripted import Scripted, trains_for
 
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.record import recording
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -34,7 +34,7 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
     text = BASE + '\n[[group]]\nname = "x"\njobs = [{{batch_size = 32}}, {{batch_size = {}}}]\n'
     machine = scripted.computer(1, cpus=2)
     for batch in (64, 128):
-        plan = make_plan(parse(text.format(batch), "test"), machine, Disk(), "given")
+        plan = make_plan(parse_experiment(text.format(batch), "test"), machine, DiskSources(), "given")
         work = sweep_of(plan, desk.folder, machine)
         work.load()
         work.runner.results.create()

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from fakes import Given
 
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.outlook import Left, Outlook
-from gpubench.plan.plan import Unit, expand
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.outlook import Outlook, TimeLeft
+from gpubench.plan.plan import Unit, expand_experiment
 from gpubench.plan.rounds import ONE
 from gpubench.plan.sweep_options import Options
 from gpubench.render import running as live_view
 from gpubench.run.live_progress import make_progress
-from gpubench.schema.attempt import JobProgress, Live
+from gpubench.schema.attempt import JobProgress, LiveReadings
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nbatch_size = 32\n[run]\nepochs = 2\n'
 
@@ -25,8 +25,8 @@ LAST_ROUND: dict[str, Any] = {"ahead": Outlook(rounds=ONE, number=1), "pace": 1.
 
 
 def a_unit(**fields: str) -> Unit:
-    (unit,) = expand(
-        with_options(parse(BASE, "test"), Options(fields=fields)), device="cpu", sources=Given()
+    (unit,) = expand_experiment(
+        apply_options(parse_experiment(BASE, "test"), Options(fields=fields)), device="cpu", sources=Given()
     ).units
     return unit
 
@@ -70,8 +70,8 @@ def shown(unit: Unit, progress: list[JobProgress], **seconds: float) -> live_vie
     return make_progress(unit, progress, label="lenet", done=3, total=9, **given)
 
 
-def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
-    return Live(gpu_mem_mib=mem, gpu_util_pct=gpu, cpu_util_pct=cpu)
+def readings(mem: float | None, gpu: float | None, cpu: float | None) -> LiveReadings:
+    return LiveReadings(gpu_mem_mib=mem, gpu_util_pct=gpu, cpu_util_pct=cpu)
 
 
 def test_a_trial_is_shown_as_it_stands() -> None:
@@ -104,7 +104,7 @@ def test_a_trial_is_shown_as_it_stands() -> None:
         gpu_util_pct=98.0,
         cpu_util_pct=55.0,
         elapsed_s=50.0,
-        left=Left(seconds=30 * 0.375 / 0.625 + 7),
+        left=TimeLeft(seconds=30 * 0.375 / 0.625 + 7),
         note="",
     )
 
@@ -132,7 +132,7 @@ def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
     unit, measuring = a_unit(window="9s"), [JobProgress(epoch=1, step=40, steps=40, measured=True)]
 
     def told(spent_s: float, **seconds: float) -> str:
-        return live_view.write_progress(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
+        return live_view.render_progress(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
 
     assert "about 1 s left" in told(99.0, after_s=0.0)
     assert "longer than planned" not in told(100.0, after_s=0.0)
@@ -147,8 +147,10 @@ def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> Non
 
 
 def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
-    group = with_options(parse(BASE, "test"), Options(jobs=[f"batch_size={size}" for size in (16, 32, 64)]))
-    *_, unit = expand(group, device="cpu", sources=Given()).units
+    group = apply_options(
+        parse_experiment(BASE, "test"), Options(jobs=[f"batch_size={size}" for size in (16, 32, 64)])
+    )
+    *_, unit = expand_experiment(group, device="cpu", sources=Given()).units
     assert len(unit.jobs) == 3
     far = JobProgress(epoch=1, step=500, steps=1000, measured=True)
     near = JobProgress(epoch=0, step=500, steps=1000)
@@ -161,10 +163,11 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
 
 
 def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
-    pair = with_options(
-        parse(BASE, "test"), Options(fields={"steps": "40"}, jobs=["batch_size=16", "batch_size=32"])
+    pair = apply_options(
+        parse_experiment(BASE, "test"),
+        Options(fields={"steps": "40"}, jobs=["batch_size=16", "batch_size=32"]),
     )
-    *_, unit = expand(pair, device="cpu", sources=Given()).units
+    *_, unit = expand_experiment(pair, device="cpu", sources=Given()).units
     waits, warms = JobProgress(step=9, steps=10, waiting=True), JobProgress(step=1, steps=10)
     early, late = (JobProgress(epoch=1, step=step, steps=40, measured=True) for step in (10, 11))
     assert (shown(unit, [waits, warms]).step, shown(unit, [waits, warms]).note) == (1, "warm-up")
@@ -175,8 +178,8 @@ def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
 
 
 def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:
-    pair = with_options(parse(BASE, "test"), Options(jobs=["batch_size=16", "batch_size=32"]))
-    *_, unit = expand(pair, device="cpu", sources=Given()).units
+    pair = apply_options(parse_experiment(BASE, "test"), Options(jobs=["batch_size=16", "batch_size=32"]))
+    *_, unit = expand_experiment(pair, device="cpu", sources=Given()).units
     assert shown(unit, [JobProgress(), JobProgress()]).note == "starting"
     half = [JobProgress(step=500, steps=1000, measured=True)]
     assert shown(a_unit(epochs="1", warmup_epochs="0"), half).left.seconds == pytest.approx(30 + 7)

@@ -13,10 +13,10 @@ from fake_nvml import FakeNvml, gpu, refused
 from scripted import Script, Scripted
 
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -42,8 +42,8 @@ class Losing(FakeNvml):
 
 
 def sweep(folder: Path, nvml: Losing, script: Script) -> Ended:
-    experiment = with_options(parse(BASE, "test"), Options(fields={"batch_size": "16,32,64"}))
-    plan = expand(experiment, device="cuda", sources=Disk(), order="given")
+    experiment = apply_options(parse_experiment(BASE, "test"), Options(fields={"batch_size": "16,32,64"}))
+    plan = expand_experiment(experiment, device="cuda", sources=DiskSources(), order="given")
     work = sweep_of(plan, folder, scripted.computer(2), nvml=nvml)
     work.load()
     work.runner.results.create()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.run.schedule import PassEnd, Round, RoundEnd, SweepSchedule, Turn, TurnOutcome
+from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
 
 RAN, COUNTED, THEIRS, WAITS = TurnOutcome.RAN, TurnOutcome.COUNTED, TurnOutcome.THEIRS, TurnOutcome.WAITS
 LATE, LEFT, STOPPED, OVER_BUDGET = (
@@ -31,9 +31,9 @@ def go(
     to_come, events = list(outcomes), list[str]()
     for event in schedule:
         match event:
-            case Round(number=number, is_first_pass=is_first_pass):
+            case RoundStart(number=number, is_first_pass=is_first_pass):
                 events.append(f"round {number}{'' if is_first_pass else ' again'}")
-            case Turn(place=place):
+            case UnitTurn(place=place):
                 events.append(str(place))
                 schedule.hand_back(to_come.pop(0) if to_come else COUNTED)
             case RoundEnd(has_run=has_run):
@@ -67,9 +67,9 @@ def test_a_further_round_of_which_nothing_is_to_be_measured_is_the_last() -> Non
     schedule = SweepSchedule(lambda number: planned[number], 5)
     numbers = []
     for event in schedule:
-        if isinstance(event, Round):
+        if isinstance(event, RoundStart):
             numbers.append(event.number)
-        elif isinstance(event, Turn):
+        elif isinstance(event, UnitTurn):
             schedule.hand_back(RAN)
     assert numbers == [1, 2]
 
@@ -106,6 +106,6 @@ def test_others_that_were_met_in_any_pass_are_remembered() -> None:
     schedule = SweepSchedule(lambda _: [item], 1)
     outcomes = [THEIRS]
     for event in schedule:
-        if isinstance(event, Turn):
+        if isinstance(event, UnitTurn):
             schedule.hand_back(outcomes.pop() if outcomes else COUNTED)
     assert schedule.has_met_others

@@ -20,10 +20,10 @@ from scripted import Driver, Script, Scripted
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.watch.nvml import Nvml
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import Unit, expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import Unit, expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
@@ -50,8 +50,10 @@ class Desk:
     said: list[str] = dataclasses.field(default_factory=list)
 
     def job(self, *, retry: str, fresh: bool, order: str, options: Options) -> SweepState:
-        experiment = with_options(parse(BASE, "test"), options)
-        plan = expand(experiment, device="cuda" if self.gpus else "cpu", sources=Disk(), order=order)
+        experiment = apply_options(parse_experiment(BASE, "test"), options)
+        plan = expand_experiment(
+            experiment, device="cuda" if self.gpus else "cpu", sources=DiskSources(), order=order
+        )
         again = frozenset(retry.split(",") if retry else ())
         machine = scripted.computer(self.gpus, self.name)
         work = sweep_of(plan, self.folder, machine, nvml=self.nvml, retry=again, fresh=fresh)
@@ -353,7 +355,7 @@ def test_other_versions_are_stale_and_run_again_only_when_asked(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.sweep(batch_size="16,32")
-    monkeypatch.setattr(environment, "_version", lambda package: f"{package} of tomorrow")
+    monkeypatch.setattr(environment, "_find_package_version", lambda package: f"{package} of tomorrow")
     launcher = Scripted()
     assert counts(desk.sweep(launcher, batch_size="16,32")) == {"reused": 2, "stale": 2}
     assert launcher.launched == []

@@ -18,14 +18,14 @@ from scripted import Script, Scripted, trains_for
 
 from gpubench.node import environment
 from gpubench.plan.command_line import make_plan
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
 from gpubench.run.announce import print_plan
-from gpubench.run.closing import finish
+from gpubench.run.closing import print_result
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.order import TrialOrder
@@ -47,7 +47,7 @@ class Watched(Heard):
     def update(self, progress: LiveProgress) -> None:
         self.shown.append(progress)
 
-    def ended_round(self, line: str) -> None:
+    def show_round_end(self, line: str) -> None:
         self.ended.append(line)
 
 
@@ -64,9 +64,9 @@ class Desk:
         own = ("rounds", "within", "budget", "repeats", "excludes")
         options = {name: asked.pop(name) for name in own if name in asked} or {"rounds": 1}
         fields = {"batch_size": "16,32", **asked} if not jobs else asked
-        experiment = with_options(parse(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
+        experiment = apply_options(parse_experiment(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
         machine = scripted.computer(cpus=2)
-        plan = make_plan(experiment, machine, Disk(), "given")
+        plan = make_plan(experiment, machine, DiskSources(), "given")
         again = frozenset(retry.split(",") if retry else ())
         made = sweep_of(plan, self.folder, machine, retry=again, fresh=fresh)
         made.load()
@@ -87,7 +87,7 @@ class Desk:
     def closing(self, capsys: pytest.CaptureFixture[str], ended: Ended, **asked: Any) -> list[str]:
         """What is said at the end of such a sweep."""
         work, view = self.work(**asked), Heard()
-        finish(work, work.pending(), ended, ended.limits, view, "quiet")
+        print_result(work, work.pending(), ended, ended.limits, view, "quiet")
         capsys.readouterr()
         return view.lines
 
@@ -101,7 +101,7 @@ class Desk:
     def rows(self) -> pd.DataFrame:
         return pd.read_csv(self.folder / "trials.csv")
 
-    def line(self, batch: int) -> pd.Series[Any]:
+    def explain_stop(self, batch: int) -> pd.Series[Any]:
         """The line of table.csv."""
         table = pd.read_csv(self.folder / "table.csv")
         return table[table["batch_size"] == batch].iloc[0]
@@ -155,7 +155,7 @@ def test_each_round_measures_each_trial_once_more_in_a_process_of_its_own(desk: 
     assert list(rows[rows["batch_size"] == 16]["round"]) == [1, 2, 3]
     assert list(rows[rows["batch_size"] == 16]["epoch_time_s"]) == pytest.approx([1.0, 2.0, 4.0])
     # ln 2 apart each: a standard error of ln(2) / sqrt(3) = 0.4002, times 4.303 is a factor of 5.596 around 2.
-    line = desk.line(16)
+    line = desk.explain_stop(16)
     assert (line.repeats, line.epoch_time_s) == (3, pytest.approx(2.0))
     assert line.epoch_time_low_s == pytest.approx(2 / 5.596, rel=1e-3)
     assert line.epoch_time_high_s == pytest.approx(2 * 5.596, rel=1e-3)
@@ -168,7 +168,7 @@ def test_more_rounds_later_add_to_those_there_are_and_fewer_take_none_away(desk:
     assert desk.sweep(rounds=4).ran == 2
     assert desk.measured() == [*whole(16, 4), *whole(32, 4)]
     assert desk.sweep(rounds=1).ran == 0
-    assert desk.line(16).repeats == 4
+    assert desk.explain_stop(16).repeats == 4
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_failed_further_round_is_told_and_left_until_it_is_asked_for(desk: Des
     summary = desk.sweep(fails_in(2), rounds=3)
     assert summary.failed == 1
     assert desk.measured() == [(16, 1, 1, "ok"), (16, 2, 2, "failed"), *whole(32, 3)]
-    assert desk.line(16).status == "1 ok, 1 failed"
+    assert desk.explain_stop(16).status == "1 ok, 1 failed"
     again = desk.sweep(rounds=3)
     assert (again.ran, again.failed) == (0, 1)
     work = desk.work(rounds=3)
@@ -206,7 +206,7 @@ def test_a_failed_further_round_is_told_and_left_until_it_is_asked_for(desk: Des
     assert count_again(work).failed == 1
     assert desk.sweep(rounds=3, retry="failed").ran == 2
     assert desk.measured()[:4] == [(16, 1, 1, "ok"), (16, 2, 2, "failed"), (16, 2, 3, "ok"), (16, 3, 4, "ok")]
-    assert desk.line(16).repeats == 3
+    assert desk.explain_stop(16).repeats == 3
 
 
 # ---- when they end ----
@@ -342,7 +342,7 @@ def test_a_dry_run_says_which_rounds_are_left(desk: Desk, capsys: pytest.Capture
 def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an older torch measured in the first round gets no further rounds by a newer one, until it is asked for."""
     desk.sweep(rounds=1)
-    monkeypatch.setattr(environment, "_version", lambda package: f"{package} of tomorrow")
+    monkeypatch.setattr(environment, "_find_package_version", lambda package: f"{package} of tomorrow")
     later = desk.sweep(rounds=3)
     assert (later.ran, later.reused, later.stale) == (0, 2, 2)
     assert [number for _, number, *_ in desk.measured()] == [1, 1]

@@ -9,10 +9,10 @@ import scripted
 from benches import Ended, Heard, run_with, sweep_of
 from scripted import Scripted
 
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.plan.wall_time import WallTime
 from gpubench.schema.order import TrialOrder
@@ -26,7 +26,12 @@ def sweep(
     folder: Path, left_s: float, whole_s: float, *, rounds: int = 1, **fields: str
 ) -> tuple[Ended, Scripted]:
     options = Options(fields={"batch_size": "16", **fields}, rounds=rounds)
-    plan = expand(with_options(parse(BASE, "test"), options), device="cpu", sources=Disk(), order="given")
+    plan = expand_experiment(
+        apply_options(parse_experiment(BASE, "test"), options),
+        device="cpu",
+        sources=DiskSources(),
+        order="given",
+    )
     work = sweep_of(plan, folder, scripted.computer())
     work.runner.results.create()
     work.load()
@@ -49,7 +54,7 @@ def test_what_has_no_time_is_left_and_shorter_ones_run(tmp_path: Path) -> None:
     assert lengths(launcher) == [2 * SMALL]
     assert len(summary.limits.batch_job.late.waiting) == 1
     assert not summary.limits.batch_job.late.never
-    assert "SLURM job 7 has" in summary.limits.batch_job.late.line()
+    assert "SLURM job 7 has" in summary.limits.batch_job.late.explain_stop()
 
     # The next job has time for it.
     summary, launcher = sweep(tmp_path, 1e6, 1e6, train_images=f"{LARGE},{2 * SMALL}")

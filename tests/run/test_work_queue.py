@@ -17,13 +17,13 @@ from scripted import Driver, Scripted
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UnusableError
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import Plan, Unit, expand
-from gpubench.plan.sources import Disk
-from gpubench.plan.state import Planned
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import Plan, Unit, expand_experiment
+from gpubench.plan.sources import DiskSources
+from gpubench.plan.state import PlannedUnit
 from gpubench.plan.sweep_options import Options
-from gpubench.results.counting import counting, list_superseded
+from gpubench.results.counting import list_superseded, select_counting
 from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import WorkQueue
@@ -34,8 +34,10 @@ ASKED = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrou
 
 
 def plan_of(device: str, jobs: tuple[str, ...] = (), rounds: int = 1, **fields: str) -> Plan:
-    asked = with_options(parse(ASKED.format(rounds=rounds), "x"), Options(fields=fields, jobs=jobs))
-    return expand(asked, device=device, sources=Disk())
+    asked = apply_options(
+        parse_experiment(ASKED.format(rounds=rounds), "x"), Options(fields=fields, jobs=jobs)
+    )
+    return expand_experiment(asked, device=device, sources=DiskSources())
 
 
 def sweep_in(folder: Path, plan: Plan, gpus: int = 0, **settings: object) -> SweepState:
@@ -56,7 +58,7 @@ def unit(plan: Plan, batch: int) -> Unit:
 def claim_elsewhere(queue: WorkQueue, claimed: Unit, number: int = 1) -> Path:
     """Has a process of another host claim it."""
     owner = Holder(host="n2", boot="b", pid_namespace="p", pid=1, began="7")
-    folder, item = queue.state.runner.results.folder, queue.find_item(claimed, number)
+    folder, item = queue.state.runner.results.folder, queue.make_work_item(claimed, number)
     claims = WorkClaims(folder, owner=owner)
     assert claims.take(item, lambda: False) == "mine"
     return folder / "records" / item.unit_id[1:3] / claims.name
@@ -91,8 +93,8 @@ def test_what_a_sweep_begins_with_is_claimed_in_the_round_that_lacks_it(tmp_path
     plan = plan_of("cpu", rounds=2, batch_size="8,16")
     work = sweep_in(tmp_path, plan)
     queue = open_queue(work)
-    item = Planned(unit(plan, 8), "run", rounds=(2,))
-    queue.claim_first([Planned(unit(plan, 16), "done"), item])
+    item = PlannedUnit(unit(plan, 8), "run", rounds=(2,))
+    queue.claim_first([PlannedUnit(unit(plan, 16), "done"), item])
     (claim,) = (tmp_path / "records").rglob("*-r*")
     assert (claim.name.split("-r")[0], claim.name.split("-r")[1].split("-")[0]) == (item.unit.unit_id, "2")
 
@@ -145,9 +147,9 @@ def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -
     queue = open_queue(work)
     given = work.list_round(1)[::-1]
     # Without others at work it keeps the order of the round.
-    assert queue.in_lots(given) == given
+    assert queue.list_in_queue_order(given) == given
     queue.place = 0.0
-    planned = queue.in_lots(given)
+    planned = queue.list_in_queue_order(given)
     assert sorted(item.unit.unit_id for item in planned) == sorted(one.unit_id for one in plan.units)
     lots = [queue.lots[item.unit.unit_id] for item in planned]
     assert len(set(lots)) > 1
@@ -164,7 +166,7 @@ def test_batch_sizes_of_one_configuration_stand_together(tmp_path: Path) -> None
     queue = open_queue(work)
     queue.place = 0.0
     given = random.Random(3).sample(work.list_round(1), 6)
-    trials = [item.unit.jobs[0].trial for item in queue.in_lots(given)]
+    trials = [item.unit.jobs[0].trial for item in queue.list_in_queue_order(given)]
     before = [item.unit.jobs[0].trial for item in given]
     assert [one for one, _ in itertools.groupby(one.precision for one in before)] not in (
         ["fp32", "bf16"],
@@ -273,7 +275,7 @@ def test_who_breaks_off_before_anything_is_stored_writes_no_tables_whatever_plan
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "x-12345678.toml").write_text("name = [")
     work = sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
-    work.leave()
+    work.leave_folder()
     assert (work.unwritten, list(tmp_path.glob("*.csv"))) == ("", [])
 
 
@@ -298,7 +300,9 @@ def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path:
     run_with(Scripted(), two, Heard())
     summary = run_with(Scripted(), one, Heard())
     assert summary.ran == 2
-    assert {len(set(work.chosen()) & {job.trial_id for job in plan.jobs}) for work in (one, two)} == {2}
+    assert {
+        len(set(work.find_counting_records()) & {job.trial_id for job in plan.jobs}) for work in (one, two)
+    } == {2}
 
 
 @pytest.mark.slow
@@ -335,7 +339,7 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
     plan = plan_of("cpu", batch_size="8")
     frozen, heir = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
     frozen.runner.claims = WorkClaims(
-        tmp_path, owner=replace(Holder.here(), pid=2**22 + 1)
+        tmp_path, owner=replace(Holder.make_current(), pid=2**22 + 1)
     )  # no such process
 
     launcher = Scripted()
@@ -349,7 +353,7 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
     run_with(launcher, frozen, Heard(), take_over)
     records = Results(tmp_path).records()
     assert sorted(r.claim.rpartition(".")[2] for r in records) == ["1", "2"]
-    (counts,) = counting(records).values()
+    (counts,) = select_counting(records).values()
     assert counts.claim.endswith(".2")
     assert [r.claim.rpartition(".")[2] for r in list_superseded(records)] == ["1"]
     rule = audit_folder(read_folder(tmp_path, print))[2]
@@ -377,7 +381,7 @@ def test_a_folder_that_has_lost_its_id_goes_on_under_that_of_its_attempts(tmp_pa
     again = sweep_in(tmp_path, plan)
     assert run_with(Scripted(), again, Heard()).ran == 1
     assert len({r.folder_id for r in again.records}) == 1
-    assert [r.round for r in counting(Results(tmp_path).records()).values()] == [1, 2]
+    assert [r.round for r in select_counting(Results(tmp_path).records()).values()] == [1, 2]
 
 
 @pytest.mark.parametrize("content", ["", "xyz", "0123456789abcdef"])

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from swept import swept
 
 from gpubench.results.packed import pack
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
-from gpubench.results.stored_record import parsed
+from gpubench.results.stored_record import parse_attempt
 from gpubench.schema import codes
 from gpubench.schema.codes import (
     ENDED,
@@ -101,7 +101,7 @@ def test_the_form_of_schema_5_is_read() -> None:
     }
     earlier = job | {"schema_version": 5, "provenance": columns}
     name = f"{job['trial_id']}-{job['attempt']}.json"
-    (new,), (old,) = (parsed(name, json.dumps(told).encode()) for told in (job, earlier))
+    (new,), (old,) = (parse_attempt(name, json.dumps(told).encode()) for told in (job, earlier))
     assert len(columns) > len(job["provenance"])
     assert old.provenance == new.provenance == measured["provenance"]
 
@@ -117,7 +117,7 @@ def test_what_committed_records_say_is_said_as_before(name: str) -> None:
     """Encoded and decoded; of all reasons at most a tenth keep words of their own."""
     words = total = before_bytes = after_bytes = 0
     for job in jobs(committed.folder(name)):
-        ending = codes.write_ending(job["status"], job.get("reason", ""))
+        ending = codes.format_ending(job["status"], job.get("reason", ""))
         for reason in job.get("missing", {}).values():
             coded = encode_reason(reason, ending)
             decoded = decode_reason(coded)
@@ -149,5 +149,5 @@ def test_new_records_hold_codes_and_read_as_sentences(tmp_path: Path) -> None:
     by_id = {(record.trial_id, record.attempt): record for record in work.records}
     for record in Results(tmp_path).records():
         before = by_id[record.trial_id, record.attempt]
-        assert row_of(before).missing == row_of(record).missing
+        assert make_row(before).missing == make_row(record).missing
         assert before.provenance == record.provenance

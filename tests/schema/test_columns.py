@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.results.csv_text import csv_cell, csv_text
-from gpubench.results.rows import row_of
+from gpubench.results.rows import make_row
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import (
     ALLOCATION,
@@ -120,33 +120,33 @@ def test_every_trial_field_is_a_column() -> None:
 
 
 def test_a_row_has_every_column_and_no_other_figure() -> None:
-    found = row_of(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
-    values = {name: found.value(name) for name in BY_NAME}
+    found = make_row(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
+    values = {name: found.get_value(name) for name in BY_NAME}
     assert (values["host"], values["top1_pct"], values["epoch_time_s"]) == ("here", 50.0, None)
     with pytest.raises(AttributeError):
-        found.value("kernel")
+        found.get_value("kernel")
     with pytest.raises(TypeError, match="no epoch_tim"):
         replace(found, epoch_tim=1.0)
 
 
 def test_a_row_never_changes() -> None:
-    found = row_of(record(result={"epoch_time_s": 2.0}))
+    found = make_row(record(result={"epoch_time_s": 2.0}))
     with pytest.raises(AttributeError):
         found.epoch_time_s = 1.0
     other = replace(found, epoch_time_s=1.0, fields={**found.fields, "batch_size": 8})
-    assert (other.epoch_time_s, other.batch_size, other.value("batch_size")) == (1.0, 8, 8)
+    assert (other.epoch_time_s, other.batch_size, other.get_value("batch_size")) == (1.0, 8, 8)
     assert (found.epoch_time_s, found.batch_size) == (2.0, 16)
 
 
 def test_a_row_says_what_the_machine_filled_in() -> None:
     asked = {"workers": None, "gpus": 2, "batch_size": 16}
-    found = row_of(record(trial=asked, resolved={"workers": 8, "gpus": None}))
+    found = make_row(record(trial=asked, resolved={"workers": 8, "gpus": None}))
     assert (found.workers, found.gpus, found.batch_size) == (8, 2, 16)
 
 
 def test_doubts_are_codes_in_order() -> None:
-    assert row_of(record(doubts={"stranger": "…", "dp": "…"})).doubts == "dp+stranger"
-    assert row_of(record()).doubts is None
+    assert make_row(record(doubts={"stranger": "…", "dp": "…"})).doubts == "dp+stranger"
+    assert make_row(record()).doubts is None
 
 
 @pytest.mark.parametrize(

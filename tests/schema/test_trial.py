@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.schema import catalog, trial
-from gpubench.schema.trial import Trial, config_id, make, trial_id
+from gpubench.schema.trial import Trial, config_id, make_trial, trial_id
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, select_fields
-from gpubench.schema.validation import InvalidValueError, convert
+from gpubench.schema.validation import InvalidValueError, convert_value
 
-VARIANT = catalog.VARIANTS["crop-resize"].definition()
+VARIANT = catalog.VARIANTS["crop-resize"].make_definition()
 
 # One other value for every field, so that a field that is forgotten in the hash is caught.
 OTHER: dict[str, Any] = {
@@ -38,7 +38,7 @@ BESIDE: dict[str, dict[str, Any]] = {"warmup_epochs": {"epochs": 3}}
 
 
 def ids(fields: dict[str, Any], fingerprint: str = "images-1", model: str = "") -> tuple[str, str]:
-    t = convert(fields, Trial)
+    t = convert_value(fields, Trial)
     config = config_id(t, VARIANT, fingerprint, model)
     return config, trial_id(config, t.seed, t.repeat)
 
@@ -53,7 +53,7 @@ def test_golden_ids() -> None:
     assert ids(several) == ("caa0e50b19e65", "t5e3ed89a9fb2")
 
 
-CROPPED = catalog.VARIANTS["crop-resize"].definition()
+CROPPED = catalog.VARIANTS["crop-resize"].make_definition()
 STORED: list[tuple[dict[str, Any], Any, tuple[str, str]]] = [
     (
         {"train_images": 5120, "batch_size": 128, "precision": "bf16", "workers": 6, "cpus": 6, "epochs": 3},
@@ -70,7 +70,7 @@ STORED: list[tuple[dict[str, Any], Any, tuple[str, str]]] = [
             "variant": "gpu-augment", "batch_size": 128, "gpus": 1, "precision": "bf16", "epochs": 30,
             "until_top1": 60.0,
         },
-        catalog.VARIANTS["gpu-augment"].definition(),
+        catalog.VARIANTS["gpu-augment"].make_definition(),
         ("c5a4674c7ac78", "t488965349fda"),
     ),
 ]  # fmt: skip
@@ -81,7 +81,7 @@ STORED: list[tuple[dict[str, Any], Any, tuple[str, str]]] = [
 def test_whole_epochs_keep_the_ids_that_they_were_stored_under(
     fields: dict[str, Any], variant: Any, stored: tuple[str, str]
 ) -> None:
-    t = make(fields)
+    t = make_trial(fields)
     config = config_id(t, variant, "c1cb612aa3cda163")
     assert (config, trial_id(config, t.seed, t.repeat)) == stored
 
@@ -127,7 +127,7 @@ def test_seed_and_repeat_are_not_mixed_up() -> None:
 def test_variant_and_data_go_by_content(name: str) -> None:
     assert ids({name: OTHER[name]}) == ids({})
     assert ids({}, fingerprint="images-2") != ids({})
-    t = make({})
+    t = make_trial({})
     assert config_id(t, {**VARIANT, "cpu": []}, "images-1") != config_id(t, VARIANT, "images-1")
 
 
@@ -176,8 +176,8 @@ def test_another_process_finds_the_same_ids() -> None:
     )
 )
 def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
-    t = make(fields)
-    again = convert(json.loads(json.dumps(t.as_json())), Trial)
+    t = make_trial(fields)
+    again = convert_value(json.loads(json.dumps(t.as_json())), Trial)
     assert config_id(again, VARIANT, "x") == config_id(t, VARIANT, "x")
 
 
@@ -206,7 +206,7 @@ def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -
     ],
 )
 def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str, Any]) -> None:
-    t = make(fields)
+    t = make_trial(fields)
     assert {name: getattr(t, name) for name in filled} == filled
 
 
@@ -223,11 +223,13 @@ def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str
 )  # fmt: skip
 def test_wrong_values_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError):
-        make(fields)
+        make_trial(fields)
 
 
 def test_devices() -> None:
-    assert [make(f).devices for f in ({}, {"gpus": 4}, {"device": "cpu"}, {"device": "cpu", "ranks": 3})] == [
+    assert [
+        make_trial(f).devices for f in ({}, {"gpus": 4}, {"device": "cpu"}, {"device": "cpu", "ranks": 3})
+    ] == [
         1,
         4,
         1,
@@ -242,4 +244,4 @@ def test_devices() -> None:
 def test_what_no_record_could_hold_is_refused(fields: dict[str, Any]) -> None:
     """A row that was stored could not be read back."""
     with pytest.raises(InvalidValueError, match="at most"):
-        make(fields)
+        make_trial(fields)

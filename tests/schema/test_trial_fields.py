@@ -19,9 +19,9 @@ from gpubench.analyze.frames import build_runs
 from gpubench.analyze.series import COUNTS, Fields
 from gpubench.plan.skips import chain_key
 from gpubench.schema.columns import BY_NAME
-from gpubench.schema.field import in_order
-from gpubench.schema.kinds import kind
-from gpubench.schema.trial import make
+from gpubench.schema.field import order_names
+from gpubench.schema.kinds import find_kind
+from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
 
 NEW = """
@@ -137,7 +137,7 @@ def test_only_what_can_be_left_to_the_machine_is() -> None:
     ],
 )
 def test_names_are_put_behind_others(names: str, behind: dict[str, str], found: str) -> None:
-    assert "".join(in_order(names, behind)) == found
+    assert "".join(order_names(names, behind)) == found
 
 
 UNLIKE = {
@@ -149,12 +149,12 @@ UNLIKE = {
 def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwise(name: str) -> None:
     """As a later field does, of whose entry nothing else is known."""
     about = ABOUT[name]
-    value, other = (make({}), msgspec.structs.replace(make({}), **{name: "something else"}))
+    value, other = (make_trial({}), msgspec.structs.replace(make_trial({}), **{name: "something else"}))
     assert (chain_key(value, {}) != chain_key(other, {})) is (about.memory == "changes")
-    values = UNLIKE[kind(BY_NAME[name])]
+    values = UNLIKE[find_kind(BY_NAME[name])]
     fields = Fields.from_frame(build_runs([row_with(**{name: value}) for value in values]))
-    assert (fields.varied([[name]]) == (name,)) is not about.repeats
-    _, workloads = fields.series("batch_size", [name])
+    assert (fields.list_varied_fields([[name]]) == (name,)) is not about.repeats
+    _, workloads = fields.encode_series("batch_size", [name])
     is_alike = bool(workloads[0] == workloads[1])
     may_move = (
         name in COUNTS or "batch_size" in about.moves_with

@@ -15,11 +15,17 @@ from msgspec import Meta
 
 from gpubench.basics.errors import UsageError
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.experiment_file import _ExperimentFile, _GroupTable, _RunTable, _VariantTable, parse
-from gpubench.plan.plan import expand
-from gpubench.schema.trial import make
+from gpubench.plan.experiment_file import (
+    _ExperimentFile,
+    _GroupTable,
+    _RunTable,
+    _VariantTable,
+    parse_experiment,
+)
+from gpubench.plan.plan import expand_experiment
+from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import FIELDS
-from gpubench.schema.validation import InvalidValueError, convert
+from gpubench.schema.validation import InvalidValueError, convert_value
 
 
 class NoDisk:
@@ -55,7 +61,7 @@ class NoDisk:
 )
 def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
-        make({field: value})
+        make_trial({field: value})
     assert str(caught.value) == says
 
 
@@ -78,13 +84,13 @@ def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str)
 )
 def test_a_table_of_a_file(table: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(f'name = "t"\n{table}\n', "t.toml")
+        parse_experiment(f'name = "t"\n{table}\n', "t.toml")
     assert says in str(caught.value)
 
 
 def test_a_long_name_is_quoted_in_part() -> None:
     with pytest.raises(UsageError) as caught:
-        parse(f'name = "t"\n{"x" * 10_000} = 3', "t")
+        parse_experiment(f'name = "t"\n{"x" * 10_000} = 3', "t")
     assert len(str(caught.value)) < 500
 
 
@@ -132,7 +138,12 @@ FILES = st.one_of(
 def said_of(table: dict[str, Any]) -> str:
     """What a user is told of a file with this table; empty where nothing is wrong."""
     try:
-        expand(parse(tomli_w.dumps({"name": "x"} | table), "t.toml"), device="cpu", sources=NoDisk(), cpus=2)
+        expand_experiment(
+            parse_experiment(tomli_w.dumps({"name": "x"} | table), "t.toml"),
+            device="cpu",
+            sources=NoDisk(),
+            cpus=2,
+        )
     except UsageError as error:
         return str(error)
     return ""
@@ -198,10 +209,10 @@ class Outer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 )
 def test_where_something_is_wrong_and_what(value: dict[str, Any], path: str, problem: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
-        convert(value, Outer)
+        convert_value(value, Outer)
     assert (".".join(caught.value.path), caught.value.problem) == (path, problem)
 
 
 def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
     with pytest.raises(InvalidValueError, match="unknown key 'batchsize': did you mean batch_size"):
-        make({"batchsize": 16})
+        make_trial({"batchsize": 16})

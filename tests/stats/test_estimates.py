@@ -9,9 +9,9 @@ import pytest
 from gpubench.core.claims import StudentEstimate
 from gpubench.stats.distributions import noncentral_t_above, t_above, t_quantile
 from gpubench.stats.estimates import (
-    add_work,
     compare_percentages,
     compare_rounds,
+    estimate_work,
     find_half_width,
     find_p_at_least,
     find_p_at_most,
@@ -95,7 +95,7 @@ def test_where_nothing_varies() -> None:
 
 def test_the_work_of_unlike_jobs() -> None:
     """Alone 1 and 2 s; together 2 and 2 s: 0.5 + 1 of the work, weights 1/3 and 2/3."""
-    evidence = add_work(
+    evidence = estimate_work(
         {"a": [math.e**0.1, math.e**-0.1], "b": [2.0, 2.0]},
         [("a", [2 * math.e**0.3, 2 * math.e**-0.3]), ("b", [2 * math.e**0.3, 2 * math.e**-0.3])],
         noise=0.3,
@@ -112,7 +112,7 @@ def test_the_work_of_unlike_jobs() -> None:
 
 def test_copies_share_what_they_took_alone() -> None:
     alone = [math.e**0.1, math.e**-0.1]
-    evidence = add_work({"a": alone}, [("a", [1.25, 1.25]), ("a", [5.0, 5.0])])
+    evidence = estimate_work({"a": alone}, [("a", [1.25, 1.25]), ("a", [5.0, 5.0])])
     assert math.exp(evidence.center) == pytest.approx(0.8 + 0.2)
     assert evidence.welch is not None
     assert evidence.welch.error == pytest.approx(0.1)  # weights 0.8 and 0.2 of one baseline, not of two
@@ -120,10 +120,10 @@ def test_copies_share_what_they_took_alone() -> None:
 
 
 def test_a_group_of_one_run() -> None:
-    evidence = add_work({"a": [1.0, 1.0]}, [("a", [2.0]), ("a", [2.0])], noise=0.4)
+    evidence = estimate_work({"a": [1.0, 1.0]}, [("a", [2.0]), ("a", [2.0])], noise=0.4)
     assert (evidence.welch, evidence.noise) == (None, 0.4)
     with pytest.raises(ValueError, match="as many runs"):
-        add_work({"a": [1.0]}, [("a", [1.0, 2.0]), ("a", [1.0])])
+        estimate_work({"a": [1.0]}, [("a", [1.0, 2.0]), ("a", [1.0])])
 
 
 def test_seeds() -> None:

@@ -26,7 +26,7 @@ def half_width(line: Line, batch: float) -> float:
 def test_a_line_worked_by_hand():
     found = fit_line(WORKED)
     assert found is not None
-    assert (found.slope, found.at(0), found.error) == pytest.approx((9.9, 75.0, (24_500 / 2) ** 0.5))
+    assert (found.slope, found.predict_mib(0), found.error) == pytest.approx((9.9, 75.0, (24_500 / 2) ** 0.5))
     # Student's t of 97.5 % with two degrees of freedom is 4.3027; 1 + 1 / 4 + 250² / 50,000 = 2.5.
     assert half_width(found, 500) == pytest.approx(4.3027 * (24_500 / 2 * 2.5) ** 0.5, rel=1e-4)
 
@@ -42,9 +42,9 @@ def test_the_published_line_from_16_to_256_and_what_was_logged_at_512():
     found = fit_largest([(batch, mib) for batch, mib in logged.items() if batch <= 256])
     assert found is not None
     assert found.count == 5
-    assert f"{found.at(512):,.0f}" == "10,085"
+    assert f"{found.predict_mib(512):,.0f}" == "10,085"
     assert logged[512] == 9_905
-    assert abs(logged[512] - found.at(512)) <= half_width(found, 512)
+    assert abs(logged[512] - found.predict_mib(512)) <= half_width(found, 512)
 
 
 points = st.lists(
@@ -55,7 +55,7 @@ points = st.lists(
 @given(points, st.floats(1, 2e5))
 def test_the_ends_are_where_the_prediction_interval_reaches_the_room(found, room):
     fitted = fit_line(found)
-    reached = fitted.reaches(room)
+    reached = fitted.solve_batch_size(room)
     if reached is None:
         return
     value, low, high = reached
@@ -73,7 +73,7 @@ def test_the_interval_holds_the_next_trial_in_95_of_100_cases():
     held = 0
     for _ in range(1000):
         mib = 1000 + 20 * sizes + draw.normal(0, 60, 5)
-        _, low, high = fit_line(list(zip(sizes, mib, strict=True))).reaches(
+        _, low, high = fit_line(list(zip(sizes, mib, strict=True))).solve_batch_size(
             1000 + 20 * 512 + draw.normal(0, 60)
         )
         held += low <= 512 <= high

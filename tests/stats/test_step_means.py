@@ -8,7 +8,7 @@ import pytest
 from simulated_processes import resembling, stalling
 
 from gpubench.stats.distributions import t_quantile
-from gpubench.stats.steps import FEWEST_STEPS, effective, step_mean
+from gpubench.stats.steps import FEWEST_STEPS, count_effective_steps, step_mean
 
 
 def test_batches_by_hand():
@@ -50,9 +50,9 @@ def test_too_few_steps_have_no_error():
 
 def test_steps_that_resemble_each_other_count_for_few():
     """1 to 4 lie −1.5, −0.5, 0.5, 1.5 from their mean: r = (0.75 − 0.25 + 0.75) / 5 = 0.25, and 4 × 0.75 / 1.25."""
-    assert effective([1.0, 2.0, 3.0, 4.0]) == pytest.approx(2.4)
-    assert effective([1.0, 2.0, 1.0, 2.0]) == 4, "no more than there are"
-    assert effective([1.0, 1.0, 1.0]) == 3
+    assert count_effective_steps([1.0, 2.0, 3.0, 4.0]) == pytest.approx(2.4)
+    assert count_effective_steps([1.0, 2.0, 1.0, 2.0]) == 4, "no more than there are"
+    assert count_effective_steps([1.0, 1.0, 1.0]) == 3
     ramp = [1 + n / 100 for n in range(200)]
     assert step_mean(ramp) is None
     slow = resembling(np.random.default_rng(4), (300, 100), 0.9)

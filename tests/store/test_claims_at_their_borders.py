@@ -15,7 +15,7 @@ import pytest
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import UnusableError
 from gpubench.store import holder as holders
-from gpubench.store.holder import MOST_PROCESSES, Holder, began, began_s, read_holder
+from gpubench.store.holder import MOST_PROCESSES, Holder, compute_start_s, parse_holder, read_start_ticks
 from gpubench.store.work_claims import (
     DEAD_S,
     HEARTBEAT_S,
@@ -32,8 +32,8 @@ from gpubench.store.work_claims import (
 
 ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
 NEXT = replace(ITEM, round=2)
-GONE = replace(Holder.here(), pid=2**22 + 1, began="1")
-ELSEWHERE = replace(Holder.here(), boot="another boot", host="n2", job="")
+GONE = replace(Holder.make_current(), pid=2**22 + 1, began="1")
+ELSEWHERE = replace(Holder.make_current(), boot="another boot", host="n2", job="")
 
 
 class Clock:
@@ -164,7 +164,7 @@ def test_a_claim_that_is_gone_is_given_back_and_shown_alive_without_an_error(tmp
     claims.take(ITEM)
     ITEM.path(tmp_path, 1).unlink()
     clock.now = HEARTBEAT_S + 1
-    claims.beat()
+    claims.touch_heartbeat()
     claims.give_back()
     assert not ITEM.path(tmp_path, 1).exists()
 
@@ -175,14 +175,14 @@ def test_a_claim_that_is_gone_is_given_back_and_shown_alive_without_an_error(tmp
 def test_a_heart_beats_half_a_minute_after_the_claim_and_after_each_beat(tmp_path: Path) -> None:
     clock = Clock(1000.0)
     claims = WorkClaims(tmp_path, clock=clock)
-    claims.beat()
+    claims.touch_heartbeat()
     claims.take(ITEM)
     path = ITEM.path(tmp_path, 1)
     beats = []
     for seconds in (HEARTBEAT_S, HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 2):
         os.utime(path, (1, 1))
         clock.now = 1000.0 + seconds
-        claims.beat()
+        claims.touch_heartbeat()
         beats.append(path.stat().st_mtime > 1)
     assert beats == [False, True, False, True]
 
@@ -247,12 +247,12 @@ def test_who_is_taken_for_alive(fate: holders.Fate, quiet_s: float, is_alive: bo
 
 
 def test_workers_are_the_others_whose_last_claim_is_open(tmp_path: Path) -> None:
-    parent = replace(Holder.here(), pid=os.getppid(), began=began(os.getppid()))
+    parent = replace(Holder.make_current(), pid=os.getppid(), began=read_start_ticks(os.getppid()))
     make_claim(tmp_path, 1, parent)
     make_claim(tmp_path, 1, ELSEWHERE, item=NEXT)
     make_claim(tmp_path, 2, ELSEWHERE, "stored", item=NEXT)
     far = make_claim(tmp_path, 1, ELSEWHERE, item=replace(ITEM, round=3))
-    make_claim(tmp_path, 1, Holder.here(), item=replace(ITEM, round=4))
+    make_claim(tmp_path, 1, Holder.make_current(), item=replace(ITEM, round=4))
     make_claim(tmp_path, 1, GONE, item=replace(ITEM, machine="another", round=5))
     os.utime(far, ns=(0, time.time_ns() - 100 * 10**9))
     workers = {worker.fate: worker for worker in list_workers(tmp_path)}
@@ -285,9 +285,9 @@ def test_a_journal_s_entry_has_the_name_of_its_file(tmp_path: Path) -> None:
 
 
 def test_of_this_boot_and_namespace_all_is_known() -> None:
-    mine = Holder.here()
+    mine = Holder.make_current()
     assert mine.fate == "alive"
-    assert (mine.pid, mine.began) == (os.getpid(), began(os.getpid()))
+    assert (mine.pid, mine.began) == (os.getpid(), read_start_ticks(os.getpid()))
     assert replace(mine, began="1").fate == "dead"
     assert GONE.fate == "dead"
     assert replace(GONE, pid_namespace="another").fate == "unknown"
@@ -316,12 +316,16 @@ def test_a_zombie_has_ended_and_a_process_knows_when_it_began() -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    assert began(pid) is None
+    assert read_start_ticks(pid) is None
     os.waitpid(pid, 0)
-    assert began(pid) is None
-    seconds = began_s(replace(Holder.here(), pid=pid, began=ticks))
+    assert read_start_ticks(pid) is None
+    seconds = compute_start_s(replace(Holder.make_current(), pid=pid, began=ticks))
     assert seconds == pytest.approx(before, abs=5)
-    assert began_s(replace(Holder.here(), began=None)) is began_s(replace(Holder.here(), began="x")) is None
+    assert (
+        compute_start_s(replace(Holder.make_current(), began=None))
+        is compute_start_s(replace(Holder.make_current(), began="x"))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -334,6 +338,6 @@ def test_a_zombie_has_ended_and_a_process_knows_when_it_began() -> None:
     ],
 )
 def test_ids_that_a_kernel_gives(change: dict[str, int | None], is_possible: bool) -> None:
-    holder = replace(Holder.here(), **change)  # type: ignore[arg-type]
-    assert read_holder(json.dumps(asdict(holder))) == (holder if is_possible else None)
+    holder = replace(Holder.make_current(), **change)  # type: ignore[arg-type]
+    assert parse_holder(json.dumps(asdict(holder))) == (holder if is_possible else None)
     assert MOST_PROCESSES == 2**31

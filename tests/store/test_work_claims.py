@@ -27,8 +27,8 @@ from gpubench.store.work_claims import (
 )
 
 ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
-GONE = replace(Holder.here(), pid=2**22 + 1, began="1")
-ELSEWHERE = replace(Holder.here(), boot="another boot", host="n2", job="")
+GONE = replace(Holder.make_current(), pid=2**22 + 1, began="1")
+ELSEWHERE = replace(Holder.make_current(), boot="another boot", host="n2", job="")
 
 
 class Clock:
@@ -61,7 +61,7 @@ def test_a_claim_is_a_file_beside_the_records_with_the_name_of_its_owner(tmp_pat
     assert (mine.take(ITEM), number_of(mine)) == ("mine", 1)
     (path,) = (tmp_path / "records" / "01").iterdir()
     assert path == ITEM.path(tmp_path, 1)
-    assert read_claim(path).owner == Holder.here()
+    assert read_claim(path).owner == Holder.make_current()
     assert mine.take(ITEM) == "mine"
     assert open_claims(tmp_path).take(ITEM) == "theirs"
     assert open_claims(tmp_path).take(replace(ITEM, round=2)) == "mine"
@@ -140,7 +140,7 @@ def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_p
     assert open_claims(tmp_path).take(ITEM) == "theirs"
 
 
-@pytest.mark.parametrize("owned_by", [ELSEWHERE, Holder.here()], ids=["elsewhere", "frozen here"])
+@pytest.mark.parametrize("owned_by", [ELSEWHERE, Holder.make_current()], ids=["elsewhere", "frozen here"])
 def test_an_owner_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_clock(
     owned_by: Holder, tmp_path: Path
 ) -> None:
@@ -172,14 +172,14 @@ def test_a_heartbeat_moves_the_file_s_time_every_half_minute(tmp_path: Path) -> 
     path = ITEM.path(tmp_path, 1)
     os.utime(path, (1, 1))
     clock.now = HEARTBEAT_S
-    mine.beat()
+    mine.touch_heartbeat()
     assert path.stat().st_mtime == 1
     clock.now = HEARTBEAT_S + 1
-    mine.beat()
+    mine.touch_heartbeat()
     assert path.stat().st_mtime > 1
 
 
-GOOD = asdict(Holder.here())
+GOOD = asdict(Holder.make_current())
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,11 @@ def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -
     entries = [
         (entry.round, entry.number, entry.claim.owner, entry.claim.outcome) for entry in list_claims(tmp_path)
     ]
-    assert entries == [(1, 1, GONE, None), (1, 2, Holder.here(), "nothing"), (2, 1, Holder.here(), None)]
+    assert entries == [
+        (1, 1, GONE, None),
+        (1, 2, Holder.make_current(), "nothing"),
+        (2, 1, Holder.make_current(), None),
+    ]
 
 
 # ---- frozen owners ----
@@ -257,11 +261,13 @@ def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
     reads, writes = os.pipe()
 
     def work() -> None:
-        claims = WorkClaims(tmp_path, say=lambda _: None, owner=replace(Holder.here(), boot="another boot"))
+        claims = WorkClaims(
+            tmp_path, say=lambda _: None, owner=replace(Holder.make_current(), boot="another boot")
+        )
         claims.take(ITEM)
         os.write(writes, b"1")
         time.sleep(0.2)
-        claims.beat()
+        claims.touch_heartbeat()
         os.write(writes, str(number_of(claims)).encode())
 
     pid = fork(work)

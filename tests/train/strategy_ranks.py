@@ -23,7 +23,7 @@ from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import Step, make_optimizer
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
-from gpubench.train.strategies.fsdp import FullySharded, blocks
+from gpubench.train.strategies.fsdp import FullySharded, list_blocks
 from gpubench.train.strategies.local import Local
 
 STEPS = 3
@@ -86,7 +86,9 @@ class Run:
         torch.manual_seed(0)
         self.strategy = kind(assignment, accumulate=accumulate, sync_every=sync_every)
         self.trained = self.strategy.prepare(Network().double().train(), torch.channels_last, compiled)
-        made = self.strategy.optimizer(lambda module: make_optimizer(optimizer, 0.01, module, graph=False))
+        made = self.strategy.make_rank_optimizer(
+            lambda module: make_optimizer(optimizer, 0.01, module, graph=False)
+        )
         self.step = Step(self.trained, made, self.strategy, precision="fp32")
 
     def take(self, images: torch.Tensor, labels: torch.Tensor) -> None:
@@ -99,7 +101,7 @@ class Run:
         return self
 
     def weights(self, *, buffers: bool = False) -> Weights:
-        with self.strategy.whole_model() as model:
+        with self.strategy.gather_whole_model() as model:
             found = dict(model.named_parameters()) | (dict(model.named_buffers()) if buffers else {})
             return {name: tensor.detach().double().cpu().clone() for name, tensor in found.items()}
 
@@ -161,7 +163,7 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
         plain = Run(kind, assignment, sync_every=2, optimizer="momentum").train()
         for images, labels in batches(assignment.device):
             run.take(images, labels)
-            with run.strategy.whole_model() as model, torch.no_grad():
+            with run.strategy.gather_whole_model() as model, torch.no_grad():
                 model.eval()
                 for _ in range(1 + assignment.rank):  # ranks may evaluate unequal numbers of batches
                     run.strategy.predict(model, images)
@@ -209,7 +211,7 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
     run = Run(FullySharded, assignment)
     found["shard"] = sum(p.to_local().numel() for p in run.trained.parameters())
     found["parameters"] = sum(p.numel() for p in Network().parameters())
-    found["blocks"] = [name for _, name in blocks(Network())]
+    found["blocks"] = [name for _, name in list_blocks(Network())]
 
     # ---- fp16's scaler: a gradient that is no number on one rank skips the step on all ----
     run = Run(FullySharded, assignment)

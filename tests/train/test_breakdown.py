@@ -79,7 +79,7 @@ def test_workers_that_take_turns_do_not_show_as_a_cost():
             marks.end([3.0 if k % workers == 0 else 1.0 for k in range(steps)], measured=True)
             if steps > 300:
                 assert 0.3 < sum(slow) / len(slow) < 0.7, f"{workers} workers"
-    assert marks.figures()["cost_pct"] == pytest.approx(0)
+    assert marks.summarize_parts()["cost_pct"] == pytest.approx(0)
 
 
 # ---------------------------------------------------------------- nobody asked

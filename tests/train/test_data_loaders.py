@@ -27,7 +27,7 @@ from gpubench.train.data.loaders import LoaderSettings, TrainLoaders
 from gpubench.train.failure import classify
 from gpubench.train.protocols import Steady
 
-CROP_RESIZE = catalog.VARIANTS["crop-resize"].definition()["cpu"]
+CROP_RESIZE = catalog.VARIANTS["crop-resize"].make_definition()["cpu"]
 
 
 def take(batches: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -81,7 +81,7 @@ class Pixels:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def image(self, index: int) -> torch.Tensor:
+    def load_image(self, index: int) -> torch.Tensor:
         return torch.full((1, 1, 1), index, dtype=torch.uint8)
 
     def place(self, index: int) -> str:
@@ -150,13 +150,13 @@ def test_what_is_drawn_on_the_device_follows_the_pass_of_the_batch_at_hand(
 def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
     opened: Any, squares: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
-    at_once = FolderSource.image
+    at_once = FolderSource.load_image
 
     def slowly(source: FolderSource, index: int) -> torch.Tensor:
         time.sleep(0.2)
         return at_once(source, index)
 
-    monkeypatch.setattr(FolderSource, "image", slowly)
+    monkeypatch.setattr(FolderSource, "load_image", slowly)
     before = set(psutil.Process().children())
     data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
     loop = SimpleNamespace(data=data)

@@ -32,7 +32,7 @@ def batch(device: torch.device, count: int = 16, size: int = 32, channels: int =
 @pytest.mark.parametrize("name", sorted(on_device.TRANSFORMS))
 def test_every_image_has_draws_of_its_own_and_seeds_repeat_them(device: torch.device, name: str) -> None:
     arguments = {"padding": 4} if name == "RandomCrop" else {}
-    (step,) = on_device.build_transforms(((name, arguments),))
+    (step,) = on_device.build_device_transforms(((name, arguments),))
     images = batch(device)
     made = step(images, generator(device))
     assert made.shape == images.shape

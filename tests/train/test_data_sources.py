@@ -74,7 +74,7 @@ def test_decoded_images_equal_their_files(squares: Path, tmp_path: Path, opened:
     files = FolderSource(folder.list_images(squares, "train"))
     assert source.labels.tolist() == files.labels.tolist()
     for k in range(len(files)):
-        off = (source.image(k).int() - files.image(k).int()).abs().max()
+        off = (source.load_image(k).int() - files.load_image(k).int()).abs().max()
         assert off <= 2  # two JPEG decoders
     data = opened(root, kind="decoded", cpu=["RandomHorizontalFlip"], batch_size=12, workers=1)
     assert data.steps_per_epoch == 1
@@ -85,7 +85,7 @@ def test_an_array_can_be_limited() -> None:
     pixels = np.arange(6 * 3 * 2 * 2, dtype=np.uint8).reshape(6, 3, 2, 2)
     source = ArraySource(pixels, [0, 0, 0, 1, 1, 1], "test", 2)
     assert source.labels.tolist() == [0, 1]
-    assert np.array_equal(source.image(1).numpy(), pixels[3])
+    assert np.array_equal(source.load_image(1).numpy(), pixels[3])
 
 
 @pytest.fixture
@@ -131,9 +131,9 @@ def test_grey_images_are_repeated_on_request(tmp_path: Path, monkeypatch: pytest
             self.targets = torch.tensor([4, 5])
 
     monkeypatch.setattr("torchvision.datasets.MNIST", Fake)
-    assert named_source("mnist", str(tmp_path), "train", channels=1).image(1).shape == (1, 28, 28)
+    assert named_source("mnist", str(tmp_path), "train", channels=1).load_image(1).shape == (1, 28, 28)
     source = named_source("mnist", str(tmp_path), "train", channels=3)
-    image = source.image(1)
+    image = source.load_image(1)
     assert source.labels[1] == 5
     assert torch.equal(image[0], image[2])
 

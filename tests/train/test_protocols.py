@@ -60,7 +60,7 @@ class MadeUpTimes:
     def begin(self) -> None:
         self._first = self._steps
 
-    def batch(self) -> None:
+    def mark_batch(self) -> None:
         pass
 
     def step(self) -> None:

@@ -100,7 +100,7 @@ def test_micro_batches_add_up_to_the_batch():
         model = copy.deepcopy(frozen)
         strategy = single(CPU, count)
         one = step.Step(model, torch.optim.SGD(model.parameters()), strategy, precision="fp32")
-        strategy.gradients(one.forward, one.backward, images, labels)
+        strategy.compute_gradients(one.forward, one.backward, images, labels)
         found.append((one.loss_sum, [p.grad for p in model.parameters()]))
     torch.testing.assert_close(*found)
 

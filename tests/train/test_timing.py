@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gpubench.node.launch.channel import LARGEST
-from gpubench.schema.validation import plain
+from gpubench.schema.validation import convert_to_plain
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import step_messages
 from gpubench.train.timing import CudaClock, TimedWindow, step_clock
@@ -26,7 +26,7 @@ def window(clock, load, step):
     clock.begin()
     for _ in range(STEPS):
         load()
-        clock.batch()
+        clock.mark_batch()
         step()
         clock.step()
     return clock.end()
@@ -50,7 +50,7 @@ def test_the_steps_of_a_long_epoch_fit_into_messages():
     )
     messages = list(step_messages(long, 63, 89))
     for message in messages:
-        sent = json.dumps(plain(message), separators=(",", ":"))
+        sent = json.dumps(convert_to_plain(message), separators=(",", ":"))
         assert len(sent) <= LARGEST
     ends = [end for message in messages for end in message.end_us]
     waits = [wait for message in messages for wait in message.wait_us]
@@ -139,7 +139,7 @@ def test_at_most_two_steps_are_in_flight(busy):
     clock.begin()
     began = time.monotonic()
     for number in range(STEPS):
-        clock.batch()
+        clock.mark_batch()
         busy(0.02)
         clock.step()
         ahead.append(number + 1 - (time.monotonic() - began) / 0.02)

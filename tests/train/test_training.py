@@ -9,7 +9,7 @@ import statistics
 
 import pytest
 
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.events import End
 
 MODELS = "tests/train/user_models.py:"
@@ -106,7 +106,7 @@ def test_step_times_are_those_of_the_measured_steps(train):
     result = ran.outcome.result
     assert result["step_time_ms_p50"] >= 1e3 * SLOW_STEP_S
     assert "step_time_ms_p95" not in result
-    assert ran.outcome.missing["step_time_ms_p95"] == write_reason("few-steps", 20)
+    assert ran.outcome.missing["step_time_ms_p95"] == format_reason("few-steps", 20)
     assert result["step_time_ms_p50"] == pytest.approx(1e3 * result["epoch_time_s"] / 4, rel=0.3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.events import Evaluated, Settle
 
 MODELS = "tests/train/user_models.py:"
@@ -96,7 +96,7 @@ def test_a_target_that_is_never_reached_is_a_result(train, where):
     assert (ran.status, len(ran.outcome.epochs)) == ("ok", 3)
     for name in COLUMNS:
         assert ran.outcome.result.get(name) is None
-        assert ran.outcome.missing[name] == write_reason(
+        assert ran.outcome.missing[name] == format_reason(
             "target-missed", f"{top1(ran)[-1]:.1f}", 3, "epochs", 99
         )
     assert ran.outcome.result["epoch_time_s"] > 0

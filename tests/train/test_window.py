@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.schema.window import blocks, count_window_steps
+from gpubench.schema.window import count_block_steps, count_window_steps
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_window_has_steps_for_its_seconds_in_whole_blocks(
 def test_no_window_is_too_short_nor_cuts_an_averaging(
     window_s: float, step_s: float, wave: int, sync_every: int | None, breakdown: bool
 ) -> None:
-    block, plain = blocks(wave, sync_every, breakdown=breakdown)
+    block, plain = count_block_steps(wave, sync_every, breakdown=breakdown)
     steps = count_window_steps(window_s, step_s, block, plain)
     assert steps % (sync_every or 1) == steps % (1 + breakdown) == 0
     assert steps >= 3

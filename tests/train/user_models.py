@@ -226,7 +226,7 @@ class TellsCpus(Tiny):
 
 
 def tells_cpus(num_classes: int) -> nn.Module:
-    read = FolderSource.image
+    read = FolderSource.load_image
     told: set[int] = set()
 
     def telling(source: FolderSource, index: int) -> torch.Tensor:
@@ -239,7 +239,7 @@ def tells_cpus(num_classes: int) -> nn.Module:
         threads = [os.sched_getaffinity(int(thread.name)) for thread in Path("/proc/self/task").iterdir()]
         _tell(rank=rank(), threads_on=sorted(set().union(*threads)))
 
-    FolderSource.image = telling  # type: ignore[method-assign]
+    FolderSource.load_image = telling  # type: ignore[method-assign]
     return TellsCpus(num_classes, _at_step(3, tell))
 
 
@@ -251,13 +251,13 @@ SLOW_PASS_CYCLES = 400_000_000
 
 def slow_images(num_classes: int) -> nn.Module:
     """Every image takes long to read: the loader's workers, which are forked later, have it so."""
-    read = FolderSource.image
+    read = FolderSource.load_image
 
     def slowly(source: FolderSource, index: int) -> torch.Tensor:
         time.sleep(SLOW_IMAGE_S)
         return read(source, index)
 
-    FolderSource.image = slowly  # type: ignore[method-assign]
+    FolderSource.load_image = slowly  # type: ignore[method-assign]
     return Tiny(num_classes)
 
 
@@ -312,14 +312,14 @@ class Sleepy(nn.Module):
 
 def images_never_come(num_classes: int) -> nn.Module:
     """After a few, reading one never ends: loaders' workers, which are forked later, have it so."""
-    read = FolderSource.image
+    read = FolderSource.load_image
 
     def never_stop(source: FolderSource, index: int) -> torch.Tensor:
         if index % 8 == 3:
             time.sleep(1000)
         return read(source, index)
 
-    FolderSource.image = never_stop  # type: ignore[method-assign]
+    FolderSource.load_image = never_stop  # type: ignore[method-assign]
     return Tiny(num_classes)
 
 

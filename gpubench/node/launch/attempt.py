@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS
-from gpubench.node.cgroup import memory_kills
+from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.launch.launcher import Launcher, StoppedError, events
 from gpubench.node.launch.running_job import RunningJob, call_all
 from gpubench.node.watch.watcher import Watcher
@@ -40,26 +40,26 @@ def run_attempt(
     `watchers`: of each order's processes. Several orders are jobs of a group: they warm up, begin what is measured at
     one moment, and go on until each of them has its window, or its epochs. What ends one of them ends all.
     """
-    kills = memory_kills()
+    kills = find_oom_kill_counter()
     jobs = [RunningJob(order, watcher, kills) for order, watcher in zip(orders, watchers, strict=True)]
     for job in jobs:
-        job.watcher.before()
+        job.watcher.sample_before_trial()
 
     def train() -> None:
         if _launch(jobs, launcher, should_stop):
             _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
-            if any(_was_signalled(job) for job in jobs) and is_stopped_soon(should_stop):
+            if any(_is_ended_by_signal(job) for job in jobs) and is_stopped_soon(should_stop):
                 for job in jobs:
                     job.forced = INTERRUPTED
 
     call_all([train, *(job.end for job in jobs)])
-    return [job.attempt() for job in jobs]
+    return [job.make_attempt() for job in jobs]
 
 
-def _was_signalled(job: RunningJob) -> bool:
+def _is_ended_by_signal(job: RunningJob) -> bool:
     """Whether one of its processes ended by a signal that asks this process to stop."""
     ends = (event.code for event in job.events if isinstance(event, RankExit | LeaderExit))
-    return not job.complete and any(-code in SIGNALS for code in ends)
+    return not job.is_complete and any(-code in SIGNALS for code in ends)
 
 
 def is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
@@ -104,29 +104,29 @@ def _watch(
                 job.forced = INTERRUPTED
             return
         if now >= deadline:
-            _time_out(jobs, timeout_s)
+            _mark_timed_out(jobs, timeout_s)
             return
         if now >= next_look:
-            look([job.look() for job in jobs])
+            look([job.read_progress() for job in jobs])
             for job in jobs:
                 job.log.limit_size()
             next_look = now + VIEW_PERIOD_S
         for job in jobs:
-            job.watcher.tick()
-            if job.failed_at is not None and not job.complete:
+            job.watcher.sample_due()
+            if job.failed_at is not None and not job.is_complete:
                 deadline = min(deadline, job.failed_at + FAILED_LIMIT_S)
         wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
         # Asked first: what an ended job has said last is still to be read.
-        over = [not job.complete and job.running.ended for job in jobs]
+        over = [not job.is_complete and job.running.ended for job in jobs]
         events_by_job = events([job.running for job in jobs], 0 if any(over) else wake - time.monotonic())
         for job, news in zip(jobs, events_by_job, strict=True):
             for event in news:
-                job.take(event)
+                job.handle_event(event)
         broken = [index for index, job in enumerate(jobs) if job.forced]
         if broken:
             _cut_others(jobs, broken)
             return
-        if all(job.complete for job in jobs):
+        if all(job.is_complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
         for index, (is_over, news) in enumerate(zip(over, events_by_job, strict=True)):
             if is_over and not news:
@@ -159,7 +159,7 @@ def _stop_fillers(jobs: Sequence[RunningJob]) -> None:
             job.running.reply(0, StopFilling())
 
 
-def _time_out(jobs: Sequence[RunningJob], timeout_s: float) -> None:
+def _mark_timed_out(jobs: Sequence[RunningJob], timeout_s: float) -> None:
     """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
     failed = [index for index, job in enumerate(jobs) if job.has_failed]
     if failed:  # its other ranks still have their grace

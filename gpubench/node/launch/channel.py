@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.schema.catalog import MOST_RANKS
-from gpubench.schema.validation import plain
+from gpubench.schema.validation import convert_to_plain
 
 LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
@@ -36,7 +36,7 @@ class Channel:
     def send(self, message: Any, fds: Sequence[int] = (), *, wait: bool = True) -> None:
         """Sends one message, with open files where the other process needs them. Raises OSError for a larger one than
         the kernel takes, and then nothing was sent; without `wait` also where the other end has not read the last."""
-        data = json.dumps(plain(message), separators=(",", ":")).encode()
+        data = json.dumps(convert_to_plain(message), separators=(",", ":")).encode()
         if len(data) > LARGEST:
             raise OSError(errno.EMSGSIZE, f"{len(data):,} bytes, of at most {LARGEST:,}")
         if fds:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.validation import reader
+from gpubench.schema.validation import make_converter
 
 
 class _Request(Struct, frozen=True, forbid_unknown_fields=True, tag_field="request"):
@@ -32,7 +32,7 @@ class Reap(_Request, frozen=True, kw_only=True, tag="reap"):
 
 
 Request = Run | Reap
-read_request: Callable[[Any], Request] = reader(Request)
+read_request: Callable[[Any], Request] = make_converter(Request)
 
 
 class ServerReady(_Message, frozen=True, kw_only=True, tag="ready"):
@@ -60,4 +60,4 @@ class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
 
 
 ServerMessage = ServerReady | ImportFailed | Started | Exited
-read_server_message: Callable[[Any], ServerMessage] = reader(ServerMessage)
+read_server_message: Callable[[Any], ServerMessage] = make_converter(ServerMessage)

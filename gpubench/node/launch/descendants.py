@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import psutil
 
 
-def process(pid: int) -> psutil.Process | None:
+def find_process(pid: int) -> psutil.Process | None:
     """The process with this number now; None where there is none."""
     try:
         return psutil.Process(pid)
@@ -22,7 +22,7 @@ def process(pid: int) -> psutil.Process | None:
         return None
 
 
-def descendants(root: psutil.Process | None) -> list[psutil.Process]:
+def list_descendants(root: psutil.Process | None) -> list[psutil.Process]:
     """Every live process below `root`; none where that is gone and another may have its number."""
     try:
         return root.children(recursive=True) if root else []

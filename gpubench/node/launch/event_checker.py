@@ -10,16 +10,16 @@ from collections.abc import Callable
 
 from gpubench.basics.quoted import clean
 from gpubench.schema.events import Told
-from gpubench.schema.validation import InvalidValueError, reader
+from gpubench.schema.validation import InvalidValueError, make_converter
 
-_read_event: Callable[[object], Told] = reader(Told)
+_read_event: Callable[[object], Told] = make_converter(Told)
 
 
 class InvalidEventError(Exception):
     """A message that no rank sends by itself. The message says what is wrong with it."""
 
 
-def check_event(rank: int, data: bytes) -> Told:
+def parse_event(rank: int, data: bytes) -> Told:
     """The event in a message that came from `rank`. Raises InvalidEventError."""
     try:
         event = _read_event(json.loads(data))
@@ -31,7 +31,7 @@ def check_event(rank: int, data: bytes) -> Told:
     return event
 
 
-def garbled_reason(rank: int, what: str) -> str:
+def format_garbled_reason(rank: int, what: str) -> str:
     """The reason where something came from a rank that gpubench's own code in it does not say."""
     return (
         f"rank {rank} sent what is no message of gpubench: {what}; does the model write to open files that it has not "

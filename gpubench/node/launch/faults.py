@@ -101,7 +101,7 @@ _FAR = re.compile(
 _NEAR = re.compile(r"NCCL|DistBackendError", re.IGNORECASE)
 
 
-def distance_from_cause(text: str) -> int:
+def estimate_cause_distance(text: str) -> int:
     """How far an error may be from its cause: 0 at it, 1 from NCCL, which passes on any trouble, 2 of another rank.
 
     A rank often learns of another's end, and says so, before anybody has seen that end.
@@ -115,7 +115,7 @@ def explain_fault(text: str) -> str | None:
     return f"{fault.means}: {fault.do}" if fault else None
 
 
-def with_advice(text: str) -> str:
+def format_with_advice(text: str) -> str:
     """The text of an error with what it means and what to do, where that is known."""
     known = explain_fault(text)
     return f"{text}; {known}" if known else text

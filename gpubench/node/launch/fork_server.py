@@ -16,7 +16,7 @@ from pathlib import Path
 import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.stopping import SIGNALS, signals_blocked
+from gpubench.basics.stopping import SIGNALS, block_signals
 from gpubench.node.launch.channel import Channel, channel_pair
 from gpubench.node.launch.control import (
     Exited,
@@ -27,10 +27,10 @@ from gpubench.node.launch.control import (
     Started,
     read_server_message,
 )
-from gpubench.node.launch.descendants import descendants, kill, kill_group, process
-from gpubench.node.launch.event_checker import InvalidEventError, check_event
+from gpubench.node.launch.descendants import find_process, kill, kill_group, list_descendants
+from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 from gpubench.node.launch.launcher import StoppedError, never_stop
-from gpubench.node.launch.scratch import with_compile_cache
+from gpubench.node.launch.scratch import make_compile_environment
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
 
@@ -44,7 +44,7 @@ END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
 
 
-def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def make_torch_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that imports torch for us. Start it with `python -P`."""
     environment = dict(environ)
     # The fork server must stay single-threaded; a rank sets its own thread count from its CPUs.
@@ -54,10 +54,10 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
     environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
     environment["PYTHONUNBUFFERED"] = "1"
-    return with_this_gpubench(environment)
+    return make_gpubench_environment(environment)
 
 
-def with_this_gpubench(environ: Mapping[str, str]) -> dict[str, str]:
+def make_gpubench_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that imports the same gpubench as this one, whatever is installed.
 
     Started with `python -P` it imports nothing that happens to lie in the working folder.
@@ -88,7 +88,7 @@ class ForkServer:
 
         Raises UnusableError where none can start, StoppedError where it was stopped meanwhile.
         """
-        if self._server.look_whether_lost():
+        if self._server.check_if_lost():
             self._server.close()
             self._server = ServerProcess(self._compiled)
         self._server.wait_ready(should_stop)
@@ -105,12 +105,12 @@ class ServerProcess:
     def __init__(self, compiled: Path | None) -> None:
         parent_end, server_end = channel_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
-        with server_end, signals_blocked(SIGNALS):
+        with server_end, block_signals(SIGNALS):
             number = str(server_end.fileno())
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "gpubench.node.launch.server", number, str(os.getpid())],
                 pass_fds=[server_end.fileno()],
-                env=child_environment(with_compile_cache(os.environ, compiled)),
+                env=make_torch_environment(make_compile_environment(os.environ, compiled)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -134,7 +134,9 @@ class ServerProcess:
             received = self._control.receive(timeout)
         except OSError as error:
             if not self._is_ready:
-                raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
+                raise UnusableError(
+                    f"the fork server died ({self._kill_and_read_error()}): {error}"
+                ) from error
             self.is_lost = True  # the rows of its trials say so, and the next launch starts another
             return
         match None if received is None else read_server_message(received):
@@ -147,7 +149,7 @@ class ServerProcess:
             case Exited() as exited:
                 self._exited[exited.pid] = exited
 
-    def _last_words(self) -> str:
+    def _kill_and_read_error(self) -> str:
         self._process.kill()
         _, err = self._process.communicate()
         lines = err.decode(errors="replace").strip().splitlines() if err else []
@@ -180,7 +182,7 @@ class ServerProcess:
         self._process.kill()
         self.is_lost = True
 
-    def look_whether_lost(self) -> bool:
+    def check_if_lost(self) -> bool:
         if self._is_ready:
             self._receive_message(0)
         return self.is_lost
@@ -256,7 +258,7 @@ class ForkedTrial:
         self._scratch = scratch
         self._is_end_told = False
         self._is_garbled = False
-        self._leader = process(pid)
+        self._leader = find_process(pid)
         self._server = server
         self._channels = channels
         self._open = list(channels)
@@ -290,7 +292,7 @@ class ForkedTrial:
         if self._is_garbled:
             return []
         try:
-            return [check_event(rank, data)]
+            return [parse_event(rank, data)]
         except InvalidEventError as error:
             self._is_garbled = True
             return [Garbled(rank, str(error))]
@@ -314,7 +316,7 @@ class ForkedTrial:
         return self._is_over or self._server.has_exited(self.pid)
 
     def stacks(self) -> list[stacks.Stack]:
-        return stacks.ask(self._scratch, descendants(self._leader))
+        return stacks.request_stacks(self._scratch, list_descendants(self._leader))
 
     def end(self) -> None:
         if self._is_over:
@@ -323,7 +325,7 @@ class ForkedTrial:
         # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
-            kill(descendants(self._leader))
+            kill(list_descendants(self._leader))
             self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
         if self._server.is_lost:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
@@ -331,7 +333,7 @@ class ForkedTrial:
             while self._open and time.monotonic() < deadline:
                 self._discard(0.05)
         else:
-            strays = descendants(self._leader)
+            strays = list_descendants(self._leader)
             kill_group(self._leader)
             kill(strays)
             self._server.reap(self.pid)

@@ -20,7 +20,7 @@ from gpubench.basics import linux
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.channel import Channel
-from gpubench.node.launch.descendants import descendants, kill
+from gpubench.node.launch.descendants import kill, list_descendants
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.workload import WORKLOADS
@@ -37,13 +37,13 @@ def main(order: TrialOrder, channels: list[Channel], server: int) -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     redirect_output(order.log)
-    keep_temporary_files(order.scratch)
+    redirect_temporary_files(order.scratch)
     shared_memory.note_forks(order.scratch)
     if order.cpu_ids:
         os.sched_setaffinity(0, order.cpu_ids)
     ranks = {fork_rank(order, rank, channels): rank for rank in range(order.ranks)}
     code = wait_for_ranks(ranks, channels)
-    clean_up()
+    kill_leftover_processes()
     os._exit(code)
 
 
@@ -62,7 +62,7 @@ LONGEST_SOCKET = 107
 """Characters of a socket's path at most; multiprocessing makes `pymp-xxxxxxxx/listener-xxxxxxxx` in its folder."""
 
 
-def keep_temporary_files(scratch: Path) -> None:
+def redirect_temporary_files(scratch: Path) -> None:
     """Whatever the trial's processes leave in the folder for temporary files goes with the trial.
 
     Ranks end without an interpreter's shutdown, so that loaders' sockets would stay there for ever.
@@ -129,14 +129,14 @@ def wait_for_ranks(ranks: dict[int, int], channels: list[Channel]) -> int:
     return 1 if failed else 0
 
 
-def clean_up() -> None:
+def kill_leftover_processes() -> None:
     """Kills and reaps all that is left below this process: loader workers, daemons of a user's model.
 
     Orphans are its children by now. Left to process 1 they would stay zombies where that one does not reap, as in many
     containers.
     """
     pause = 0.002
-    while remaining := descendants(psutil.Process()):
+    while remaining := list_descendants(psutil.Process()):
         kill(remaining)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch import scratch
-from gpubench.node.launch.fork_server import START_LIMIT_S, child_environment
+from gpubench.node.launch.fork_server import START_LIMIT_S, make_torch_environment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,13 +38,13 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
         _in_memory("order") as order,
         _in_memory("out") as out,
         _in_memory("errors") as errors,
-        scratch.compile_cache_folder(os.environ) as compiled,
+        scratch.open_compile_cache(os.environ) as compiled,
     ):
         order.write(json.dumps(list(tries)).encode())
         order.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gpubench.train.vetting", str(os.getpid()), str(limit_s)],
-            env=child_environment(scratch.with_compile_cache(os.environ, compiled)),
+            env=make_torch_environment(scratch.make_compile_environment(os.environ, compiled)),
             stdin=order,
             stdout=out,
             stderr=errors,
@@ -62,7 +62,7 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
         return ProbeResult(
             verdicts=[json.loads(line) for line in _lines(out)],
             code=code,
-            last_words=last_words(errors, code),
+            last_words=describe_exit(errors, code),
         )
 
 
@@ -71,7 +71,7 @@ def _in_memory(name: str) -> IO[bytes]:
     return os.fdopen(os.memfd_create(name), "w+b")
 
 
-def last_words(errors: IO[bytes], code: int) -> str:
+def describe_exit(errors: IO[bytes], code: int) -> str:
     """The last line that a child has printed there; where it printed none, how it ended."""
     lines = _lines(errors)
     return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"

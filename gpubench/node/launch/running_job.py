@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from gpubench.basics.stacks import describe
-from gpubench.node.cgroup import MemoryKills
+from gpubench.basics.stacks import describe_stacks
+from gpubench.node.cgroup import OomKillCounter
 from gpubench.node.launch import shared_memory
-from gpubench.node.launch.event_checker import garbled_reason
+from gpubench.node.launch.event_checker import format_garbled_reason
 from gpubench.node.launch.launcher import Launcher, Running
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.watcher import Watcher
@@ -44,7 +44,7 @@ from gpubench.schema.workload import WORKLOADS
 class RunningJob:
     """One job under way."""
 
-    def __init__(self, order: TrialOrder, watcher: Watcher, kills: MemoryKills | None) -> None:
+    def __init__(self, order: TrialOrder, watcher: Watcher, kills: OomKillCounter | None) -> None:
         self.order = order
         self.watcher = watcher
         self.log = TrialLog(order.log)
@@ -68,9 +68,9 @@ class RunningJob:
         self._begun, self._expected_s = 0.0, 0.0
         """When the window under way began, and how long it should take where its rank tells nothing meanwhile."""
 
-    def look(self) -> JobProgress:
+    def read_progress(self) -> JobProgress:
         """How far it is, with the latest readings. In a window of which nothing is told, by the time that it takes."""
-        progress = replace(self.progress, live=self.watcher.now())
+        progress = replace(self.progress, live=self.watcher.make_live_readings())
         if self._expected_s and not progress.between:
             part = min(1.0, (time.monotonic() - self._begun) / self._expected_s)
             progress = replace(progress, step=int(part * progress.steps))
@@ -93,14 +93,14 @@ class RunningJob:
             parts = [
                 self._note_kills,
                 self.running.end,
-                lambda: shared_memory.clear(self.order.scratch),
-                self.watcher.after,
-                self.log.close,
+                lambda: shared_memory.remove_leftover_segments(self.order.scratch),
+                self.watcher.fetch_last_samples,
+                self.log.cut_middle,
             ]
         call_all([*parts, self._note_end])
 
     def _note_kills(self) -> None:
-        if self._kills and not self.complete:
+        if self._kills and not self.is_complete:
             count = self._kills.count() - self._killed_before
             self.events.append(KilledForMemory(count, self._kills.where))
 
@@ -108,7 +108,7 @@ class RunningJob:
         self.finished = time.monotonic()
         self.launched = self.launched or self.finished
 
-    def attempt(self) -> Attempt:
+    def make_attempt(self) -> Attempt:
         """What happened to it, once it has ended."""
         return Attempt(
             events=self.events,
@@ -119,37 +119,37 @@ class RunningJob:
             finished=self.finished,
             released=self.released,
             stopped=self.stopped,
-            last_words=self.log.last_words(),
-            watched=self.watcher.watched(),
+            last_words=self.log.find_last_line(),
+            watched=self.watcher.make_watched(),
         )
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every rank has reported its result."""
         return len(self._with_result) == self.order.ranks
 
     def describe_processes(self) -> str:
         """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
-        last_words = self.log.last_words()
+        last_words = self.log.find_last_line()
         stacks = self.running.stacks()
         for stack in stacks:
             if stack.text:
                 self.log.add(f"gpubench asked {stack.name} at the deadline where it is:\n{stack.text}")
-        where = describe(stacks)
+        where = describe_stacks(stacks)
         last_line = f"; last line of its output: {last_words}" if last_words else ""
         return f"; {where}{last_line}" if where else last_line
 
     @property
     def has_failed(self) -> bool:
         """Whether it broke. One that has reported its result may abort in its teardown."""
-        return not self.complete and self.failed_at is not None
+        return not self.is_complete and self.failed_at is not None
 
     @property
     def stage(self) -> int:
         """How far along it is, among jobs that wait for each other."""
-        return self.complete + self.progress.filling + (self.progress.waiting or self.released is not None)
+        return self.is_complete + self.progress.filling + (self.progress.waiting or self.released is not None)
 
-    def take(self, event: Event) -> None:
+    def handle_event(self, event: Event) -> None:
         """Notes one event, and answers a rank that waits."""
         if isinstance(event, Steps):  # of every step: kept in a quarter of the room
             event = structs.replace(event, end_us=array("q", event.end_us), wait_us=array("q", event.wait_us))
@@ -171,12 +171,12 @@ class RunningJob:
                     between=False,
                 )
                 self._begun, self._expected_s = time.monotonic(), event.seconds
-                watcher.edge(first=event.measured and not now.measured)
+                watcher.sample_window_edge(first=event.measured and not now.measured)
             case StepsDone():
                 self.progress = replace(now, step=event.step)
             case End(rank=0):
                 self.progress = replace(now, between=True)
-                watcher.edge()
+                watcher.sample_window_edge()
             case Evaluated():
                 self.progress = replace(
                     now, evaluated=event.epoch + 1, top1_pct=event.top1_pct, between=False
@@ -189,15 +189,15 @@ class RunningJob:
             case AskMemory():
                 self.running.reply(event.rank, DriverMemory(driver_mib=watcher.process_gpu_mib()))
             case Settle():
-                watcher.settle()
+                watcher.sample_final_memory()
                 self.running.reply(event.rank, Proceed())
             case Error():
                 self.failed_at = self.failed_at or time.monotonic()
             case RankExit() if event.code != 0 or event.rank not in self._with_result:
                 self.failed_at = self.failed_at or time.monotonic()
-            case Garbled() if not self.complete:  # what is said after the results changes nothing
+            case Garbled() if not self.is_complete:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
-                self.forced = ("failed", garbled_reason(event.rank, event.what))
+                self.forced = ("failed", format_garbled_reason(event.rank, event.what))
 
 
 def call_all(parts: Iterable[Callable[[], object]]) -> None:

@@ -23,7 +23,7 @@ COMPILE_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 @contextlib.contextmanager
-def scratch_folder() -> Iterator[Path]:
+def open_scratch_folder() -> Iterator[Path]:
     """A new folder that only this user can read, and that is removed at the end with all that is in it.
 
     Raises UnusableError where none can be made.
@@ -47,7 +47,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def compile_cache_folder(environ: Mapping[str, str]) -> Iterator[Path | None]:
+def open_compile_cache(environ: Mapping[str, str]) -> Iterator[Path | None]:
     """A folder for what torch compiles, which goes at the end.
 
     None where the user has named one, which stays, and where none can be made: most models need none.
@@ -56,16 +56,16 @@ def compile_cache_folder(environ: Mapping[str, str]) -> Iterator[Path | None]:
         folder = None
         if not environ.get(COMPILE_CACHE):
             with contextlib.suppress(UnusableError):
-                folder = endings.enter_context(scratch_folder())
+                folder = endings.enter_context(open_scratch_folder())
         yield folder
 
 
-def with_compile_cache(environ: Mapping[str, str], folder: Path | None) -> Mapping[str, str]:
+def make_compile_environment(environ: Mapping[str, str], folder: Path | None) -> Mapping[str, str]:
     """The environment of a process whose torch keeps what it compiles in this folder."""
     return environ if folder is None else {**environ, COMPILE_CACHE: str(folder)}
 
 
-def remove_abandoned() -> None:
+def remove_abandoned_folders() -> None:
     """Removes what sweeps of this user that were killed have left, and nothing that may be in use."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(
@@ -76,5 +76,5 @@ def remove_abandoned() -> None:
             with (folder / LOCK_FILE).open("r+") as mark:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for notes in folder.glob(f"*/{shared_memory.NOTES}"):
-                    shared_memory.clear(notes.parent)
+                    shared_memory.remove_leftover_segments(notes.parent)
                 shutil.rmtree(folder, ignore_errors=True)

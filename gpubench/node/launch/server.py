@@ -136,7 +136,7 @@ def main() -> None:
     with contextlib.suppress(ConnectionError):  # the parent has gone: nobody is left to be told
         control.send(ServerReady())
         serve_forks(control)
-    leader.clean_up()
+    leader.kill_leftover_processes()
     os._exit(0)  # nothing to save; torch's own farewell takes a second
 
 

@@ -30,7 +30,7 @@ def note_forks(scratch: Path) -> None:
     """From now on every process that is forked by Python from this one, or below it, notes itself in `scratch`."""
 
     def note() -> None:
-        line = f"{os.getpid()} {linux.pid_namespace()} {time.time():.3f}\n".encode()
+        line = f"{os.getpid()} {linux.read_pid_namespace()} {time.time():.3f}\n".encode()
         with contextlib.suppress(OSError):  # a disk is full: what it may leave stays, and the trial goes on
             file = os.open(scratch / NOTES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
@@ -41,7 +41,7 @@ def note_forks(scratch: Path) -> None:
     os.register_at_fork(after_in_child=note)
 
 
-def clear(scratch: Path, folder: Path = FOLDER) -> list[str]:
+def remove_leftover_segments(scratch: Path, folder: Path = FOLDER) -> list[str]:
     """Removes the segments of processes that have noted themselves in `scratch` and are gone; returns their names.
 
     Whatever may be another's stays: of another user, of a process that lives, older than the process whose number it
@@ -71,7 +71,7 @@ def _read_notes(scratch: Path) -> dict[int, float]:
         lines = read_regular(scratch / NOTES).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
-    namespace_here = linux.pid_namespace()
+    namespace_here = linux.read_pid_namespace()
     for line in lines:
         pid, namespace, at = [*line.split(), "", "", ""][:3]
         with contextlib.suppress(ValueError):  # cut short by a full disk

@@ -48,7 +48,7 @@ class TrialLog:
                     linux.punch_hole(file.fileno(), self._given_back, end - self._given_back)
                 self._given_back = end
 
-    def close(self) -> None:
+    def cut_middle(self) -> None:
         """Leaves the first and the last megabytes of a long log. Nobody may write to it any more."""
         with contextlib.suppress(OSError):  # it stays as it is, and its trial is none the worse for it
             size = self.path.stat().st_size
@@ -63,7 +63,7 @@ class TrialLog:
                 file.write(tail)
                 file.truncate()
 
-    def last_words(self) -> str:
+    def find_last_line(self) -> str:
         """The last line that says something; empty where there is none. Below an error of torch's, the error itself."""
         try:
             with self.path.open("rb") as file:

@@ -22,7 +22,7 @@ from gpubench.basics.quoted import clean
 from gpubench.node.environment import Gpu
 from gpubench.schema.events import Count
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.validation import convert, plain, reader
+from gpubench.schema.validation import convert_to_plain, convert_value, make_converter
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class RunPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
 
 
 Request = PreparePart | RunPart
-read_request: Callable[[Any], Request] = reader(Request)
+read_request: Callable[[Any], Request] = make_converter(Request)
 
 
 # ---------------------------------------------------------------- what a part writes
@@ -87,7 +87,7 @@ def read_answer(kind: type[T], data: bytes) -> T:
     """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
     InvalidFileError."""
     try:
-        return convert(json.loads(data), kind)
+        return convert_value(json.loads(data), kind)
     except (ValueError, RecursionError) as error:
         raise InvalidFileError(clean(str(error), 200)) from None
 
@@ -97,7 +97,7 @@ def read_answer(kind: type[T], data: bytes) -> T:
 
 def encode(value: Any) -> bytes:
     """As a line of JSON."""
-    return json.dumps(plain(value), separators=(",", ":")).encode() + b"\n"
+    return json.dumps(convert_to_plain(value), separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +111,13 @@ class PartsFolder:
         """What the first node has written: who reads the same there sees the same folder."""
         return self.path / "mark"
 
-    def node_info(self, number: int) -> Path:
+    def make_info_path(self, number: int) -> Path:
         return self.path / f"node-{number}.json"
 
-    def attempt(self, number: int) -> Path:
+    def make_attempt_path(self, number: int) -> Path:
         return self.path / f"attempt-{number}.json"
 
-    def log(self, number: int) -> Path:
+    def make_log_path(self, number: int) -> Path:
         """What the processes of a further node print."""
         return self.path / f"node-{number}.log"
 
@@ -145,7 +145,7 @@ def write_answer(path: Path, value: Any) -> None:
 
 
 @contextlib.contextmanager
-def parts_folder(log: Path) -> Iterator[tuple[PartsFolder, str]]:
+def open_parts_folder(log: Path) -> Iterator[tuple[PartsFolder, str]]:
     """A new folder beside an attempt's log, and the mark in it. At its end the logs of further nodes must have been
     taken out of it. Raises UnusableError where it can't be made."""
     folder, mark = PartsFolder(log.with_suffix(".parts")), secrets.token_hex(16)

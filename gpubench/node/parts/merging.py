@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from gpubench.schema import hosts
-from gpubench.schema.attempt import Attempt, OnNode
+from gpubench.schema.attempt import Attempt, TrialNode
 from gpubench.schema.events import (
     AllocatorMemory,
     End,
@@ -88,7 +88,7 @@ class ClockMap:
         return self.first[-1] - self.further[-1] - self.offset_s
 
 
-def map_clock(done: Attempt, first: Attempt) -> ClockMap:
+def make_clock_map(done: Attempt, first: Attempt) -> ClockMap:
     """By the barriers before segments that both have ended; without any by the launch, which both began at once."""
     begins, first_begins = _segment_starts(done), _segment_starts(first)
     common = sorted(begins.keys() & first_begins.keys())
@@ -108,25 +108,25 @@ def _segment_starts(done: Attempt) -> dict[int, float]:
 
 def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
     """The whole trial, of which the first part is the first node's. `is_stopped`: the sweep was stopped."""
-    called = hosts.told_apart([part.host for part in parts])
+    called = hosts.name_nodes_apart([part.host for part in parts])
     first_ranks = [sum(part.ranks for part in parts[:number]) for number in range(len(parts))]
     first_gpus = [sum(len(part.gpu_uuids) for part in parts[:number]) for number in range(len(parts))]
     first = parts[0].done
     assert first is not None, "the first node is where this runs"
-    lines = [None if part.done is None else map_clock(part.done, first) for part in parts]
+    lines = [None if part.done is None else make_clock_map(part.done, first) for part in parts]
     events: list[Event] = []
     seen: list[Watched] = []
     for number, (part, line) in enumerate(zip(parts, lines, strict=True)):
         if part.done is None or line is None:
             continue
         events += [
-            _renumbered(event, number, first_ranks[number], first_gpus[number], line)
+            _make_trial_event(event, number, first_ranks[number], first_gpus[number], line)
             for event in part.done.events
             if number == 0 or not isinstance(event, _FIRST_NODE_ONLY)
         ]
-        seen.append(_on_first_clock(part.done.watched, line) if number else part.done.watched)
+        seen.append(_convert_to_first_clock(part.done.watched, line) if number else part.done.watched)
     nodes = [
-        OnNode(
+        TrialNode(
             name=name,
             first_rank=first_rank,
             ranks=part.ranks,
@@ -140,7 +140,7 @@ def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float,
     ]
     return Attempt(
         events=events,
-        forced=_forced(parts, called, events, is_stopped=is_stopped),
+        forced=_find_forced_ending(parts, called, events, is_stopped=is_stopped),
         launched=launched,
         started=first.started,
         finished=max(launched, finished),
@@ -153,7 +153,7 @@ def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float,
 # ---------------------------------------------------------------- how it ended
 
 
-def _forced(
+def _find_forced_ending(
     parts: Sequence[NodePart], called: Sequence[str], events: Sequence[Event], *, is_stopped: bool
 ) -> tuple[Ended, str] | None:
     """The ending that no rank tells; None where the events tell it."""
@@ -177,10 +177,10 @@ def _forced(
     late = [f"node {name}: {reason}" for name, (status, reason) in forced if status == "timeout"]
     if late:
         return "timeout", "; ".join(late)
-    return _different_epochs(parts, called)
+    return _find_epoch_mismatch(parts, called)
 
 
-def _different_epochs(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[Ended, str] | None:
+def _find_epoch_mismatch(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[Ended, str] | None:
     """Where every node has trained to its end, and not the same epochs."""
     attempts = [part.done for part in parts if part.done]
     if any(not any(isinstance(event, Result) for event in attempt.events) for attempt in attempts):
@@ -200,7 +200,7 @@ def _different_epochs(parts: Sequence[NodePart], called: Sequence[str]) -> tuple
 # ---------------------------------------------------------------- what was told
 
 
-def _renumbered(event: Event, node: int, first_rank: int, first_gpu: int, line: ClockMap) -> Event:
+def _make_trial_event(event: Event, node: int, first_rank: int, first_gpu: int, line: ClockMap) -> Event:
     """An event of one node as one of the trial: with the rank's number among all, and on the first node's time line."""
     if isinstance(event, LeaderExit | ServerExit | KilledForMemory):
         return structs.replace(event, node=node)
@@ -223,10 +223,10 @@ def _renumbered(event: Event, node: int, first_rank: int, first_gpu: int, line: 
 # ---------------------------------------------------------------- what was seen
 
 
-def _on_first_clock(seen: Watched, line: ClockMap) -> Watched:
+def _convert_to_first_clock(seen: Watched, line: ClockMap) -> Watched:
     """The same, on the first node's time line."""
     samples = Samples()
-    for metric, device, series in seen.samples.each():
+    for metric, device, series in seen.samples.list_series():
         placed = Series(list(map(line.to_first, series.times)), series.values, series.gaps, series.reason)
         samples.put(metric, device, placed)
     until = seen.trained_until
@@ -242,7 +242,7 @@ def _merge(seen: Sequence[Watched]) -> Watched:
     """All that was seen of the trial, its GPUs and hosts by their nodes' numbers; each node's own stands in `parts`."""
     samples = Samples()
     for node, part in enumerate(seen):
-        for metric, device, series in part.samples.each():
+        for metric, device, series in part.samples.list_series():
             samples.put(metric, _device_name(node, device), series)
     clocks = [part.max_sm_clock_mhz for part in seen]
     known = [clock for clock in clocks if clock is not None]

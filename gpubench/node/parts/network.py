@@ -30,10 +30,10 @@ def interface_towards(address: str) -> str:
         except OSError as error:
             raise UnusableError(f"there is no way to {address} from here ({error.strerror})") from None
         source_address = str(probe.getsockname()[0])
-    return interface_of(source_address)
+    return find_interface_by_address(source_address)
 
 
-def interface_of(address: str) -> str:
+def find_interface_by_address(address: str) -> str:
     """The interface of this node that has `address`. Raises UnusableError where none has it."""
     wanted = ipaddress.ip_address(address.partition("%")[0])
     for name, addresses in psutil.net_if_addrs().items():

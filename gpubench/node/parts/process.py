@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from gpubench import __version__
 from gpubench.basics.quoted import clean
-from gpubench.node.launch.fork_server import START_LIMIT_S, with_this_gpubench
+from gpubench.node.launch.fork_server import START_LIMIT_S, make_gpubench_environment
 from gpubench.node.launch.launcher import StoppedError
 from gpubench.node.parts import files
 from gpubench.node.parts.files import InvalidFileError, NodeInfo, PartsFolder, PreparePart, RunPart
@@ -84,7 +84,7 @@ class PartProcess:
         self.number = number
         self._folder = folder
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the part
-        environment = with_this_gpubench(environ)
+        environment = make_gpubench_environment(environ)
         environment = {
             name: value for name, value in environment.items() if not name.startswith(_DROPPED_VARIABLES)
         }
@@ -119,16 +119,16 @@ class PartProcess:
                 with contextlib.suppress(BlockingIOError):
                     rest = rest[os.write(self._input.fileno(), rest) :]
         except OSError:
-            raise self._lost() from None
+            raise self._make_lost_error() from None
 
     def await_node_info(self, should_stop: Callable[[], bool]) -> NodeInfo:
         """Waits until trials can be started there. Raises LostError, StoppedError."""
         deadline = time.monotonic() + START_LIMIT_S
-        while (info := self._read(NodeInfo, self._folder.node_info(self.number))) is None:
+        while (info := self._read(NodeInfo, self._folder.make_info_path(self.number))) is None:
             if should_stop():
                 raise StoppedError
             if self.has_ended:
-                raise self._lost()
+                raise self._make_lost_error()
             if time.monotonic() > deadline:
                 raise LostError(self.name, f"it was not ready within {START_LIMIT_S:g} s")
             time.sleep(LOOK_S)
@@ -140,9 +140,9 @@ class PartProcess:
     def read_attempt(self) -> Attempt:
         """What happened there, once it `has_ended`. Raises LostError where it has written nothing."""
         deadline = time.monotonic() + (SEEN_LIMIT_S if self._process.poll() == 0 else 0.0)
-        while (done := self._read(Attempt, self._folder.attempt(self.number))) is None:
+        while (done := self._read(Attempt, self._folder.make_attempt_path(self.number))) is None:
             if time.monotonic() > deadline:
-                raise self._lost()
+                raise self._make_lost_error()
             time.sleep(0.05)
         # What is worked out on the first node alone is none of a part's to say.
         watched = replace(done.watched, windows=(), parts=(), passed_mib={})
@@ -159,7 +159,7 @@ class PartProcess:
                 f"it has written what no part of gpubench {__version__} writes ({error}); is another version there?",
             ) from None
 
-    def _lost(self) -> LostError:
+    def _make_lost_error(self) -> LostError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
         code = self._process.poll()

@@ -36,7 +36,7 @@ class CpuTime:
     machine's to use: whoever divides by wall time takes it off the denominator."""
 
 
-def cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
+def read_cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
     """CPU time of these CPUs, from /proc/stat. Raises HostError where it is not told."""
     wanted = {b"cpu%d" % i for i in cpu_ids}
     busy = stolen = idle = 0
@@ -60,7 +60,7 @@ def cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
     return CpuTime(busy / _TICK, stolen / _TICK)
 
 
-def cgroup_cpu_s(path: str) -> float:
+def read_cgroup_cpu_s(path: str) -> float:
     """CPU seconds of everything under a cgroup, from its `cpu.stat` (v2) or `cpuacct.usage` (v1).
 
     Raises HostError where the file can't be read or holds no such figure.
@@ -100,15 +100,15 @@ class ProcessTree:
         self._last = 0
         self._lost = 0
 
-    def pids(self) -> list[int]:
+    def list_pids(self) -> list[int]:
         """Live processes (zombies too), the root first. Raises HostError where the root is gone."""
         return list(self._walk())
 
     def last_pids(self) -> list[int]:
         """The process ids that `cpu_s` has just found. A walk costs a millisecond or more. Raises as `pids` does."""
-        return self._known or self.pids()
+        return self._known or self.list_pids()
 
-    def pids_ever(self) -> set[int]:
+    def list_pids_ever(self) -> set[int]:
         """All that any walk has met, those that have ended included. Reads nothing itself."""
         return set(self._seen)
 
@@ -124,7 +124,7 @@ class ProcessTree:
         for _ in range(3):
             processes = self._walk()
             settled = all(
-                (again := _stat(pid)) is not None and again.reaped == processes[pid].reaped
+                (again := _read_process_stat(pid)) is not None and again.reaped == processes[pid].reaped
                 for pid in self._parents & processes.keys()
             )
             if settled:
@@ -154,7 +154,7 @@ class ProcessTree:
         while stack:
             pid = stack.pop()
             # A parent before its children: whoever is reaped meanwhile can be missed, never counted twice.
-            stat = _stat(pid)
+            stat = _read_process_stat(pid)
             if stat is None or stat.state in (b"X", b"x"):
                 continue  # gone, or being reaped: its time is its parent's already
             processes[pid] = stat
@@ -187,7 +187,7 @@ class ProcessTree:
         return [child for below in children.values() for child in below]
 
 
-def process_name(pid: int) -> str:
+def read_process_name(pid: int) -> str:
     """The process's short name; `?` where it can't be seen (ended, or another pid namespace)."""
     try:
         return _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
@@ -195,7 +195,7 @@ def process_name(pid: int) -> str:
         return "?"
 
 
-def _stat(pid: int) -> _Stat | None:
+def _read_process_stat(pid: int) -> _Stat | None:
     text = _read_if_alive(f"/proc/{pid}/stat")
     if not text:
         return None

@@ -53,7 +53,7 @@ def look_at_gpus(
     schedule = Schedule({"look": PERIOD_S}, began)
     while uuids:
         sleep(max(0.0, schedule.next_deadline - clock()))
-        schedule.due(clock())
+        schedule.take_due(clock())
         for uuid in uuids:
             try:
                 watts[uuid].append(nvml.ask(POWER, uuid))
@@ -69,14 +69,14 @@ def look_at_gpus(
         is_whole = spent >= seconds - PERIOD_S / 2
         busy = [uuid for uuid in uuids if uuid not in in_use and _is_busy(polls[uuid][-count:])]
         for uuid in busy if is_whole else ():
-            util = _utilisation(nvml, uuid, polls[uuid][-count:], since)
+            util = _average_utilisation(nvml, uuid, polls[uuid][-count:], since)
             if util is not None and util >= IN_USE_PCT and _has_processes(nvml, uuid):
                 in_use[uuid] = util
         settling = any(_is_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
         if spent >= LIMIT_S or (is_whole and not settling):
             break
     looks = {
-        uuid: _look(
+        uuid: _make_look(
             nvml, uuid, watts[uuid][-count:], polls[uuid][-count:], since, missing[uuid], failed[uuid]
         )
         for uuid in uuids
@@ -101,7 +101,7 @@ def _has_processes(nvml: Nvml, uuid: str) -> bool:
         return False
 
 
-def _look(
+def _make_look(
     nvml: Nvml,
     uuid: str,
     watts: Sequence[float],
@@ -121,20 +121,20 @@ def _look(
     elif watts:
         power = fmean(watts)
         missing.pop("power_w", None)  # one reading of many failed
-    util = _utilisation(nvml, uuid, polls, since)
+    util = _average_utilisation(nvml, uuid, polls, since)
     if util is not None:
         missing.pop("util_pct", None)
     return Look(
         power_w=power,
         util_pct=util,
-        compute=_processes("compute", nvml, PROCESSES, uuid, missing),
-        desktop=_processes("desktop", nvml, DESKTOP, uuid, missing),
+        compute=_list_processes("compute", nvml, PROCESSES, uuid, missing),
+        desktop=_list_processes("desktop", nvml, DESKTOP, uuid, missing),
         readings=(len(watts), failed),
         missing=missing,
     )
 
 
-def _utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) -> float | None:
+def _average_utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) -> float | None:
     """From the driver's buffer, which misses nothing, where it has samples of the look; else of the polls."""
     try:
         samples = nvml.history(uuid, "gpu_util_pct", since + _REACH_S)
@@ -145,12 +145,12 @@ def _utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) ->
     return fmean(values) if values else None
 
 
-def _processes(
+def _list_processes(
     what: str, nvml: Nvml, call: Call[GpuProcesses], uuid: str, missing: dict[str, str]
 ) -> tuple[Process, ...] | None:
     try:
         return tuple(
-            Process(pid=pid, name=host.process_name(pid), mib=mib) for pid, mib in nvml.ask(call, uuid)
+            Process(pid=pid, name=host.read_process_name(pid), mib=mib) for pid, mib in nvml.ask(call, uuid)
         )
     except Unmeasured as reason:
         missing[what] = str(reason)

@@ -29,8 +29,8 @@ class StrangerWatch:
     def note_before(self, uuid: str, processes: GpuProcesses) -> None:
         """Compute processes on a GPU before the trial starts."""
         for pid, mib in processes:
-            if host.process_name(pid) != MPS_SERVER:
-                self._before[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
+            if host.read_process_name(pid) != MPS_SERVER:
+                self._before[uuid, pid] = _format_stranger(pid, mib, self._gpus[uuid])
 
     def note_desktops(self, nvml: Nvml, uuid: str) -> None:
         """Looks for graphics processes on a GPU."""
@@ -38,7 +38,7 @@ class StrangerWatch:
             processes = nvml.ask(DESKTOP, uuid)
         except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
             return
-        self.desktops += [_sentence(pid, mib, self._gpus[uuid]) for pid, mib in processes]
+        self.desktops += [_format_stranger(pid, mib, self._gpus[uuid]) for pid, mib in processes]
 
     def add_trial_pids(self, pids: Collection[int]) -> None:
         """These are no strangers, whenever the driver listed them first."""
@@ -51,8 +51,8 @@ class StrangerWatch:
             for pid, mib in processes:
                 self._is_trial_listed |= pid in trial_pids
                 known = pid in self._trial_pids or (uuid, pid) in self._before
-                if not known and host.process_name(pid) != MPS_SERVER:
-                    self._later[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
+                if not known and host.read_process_name(pid) != MPS_SERVER:
+                    self._later[uuid, pid] = _format_stranger(pid, mib, self._gpus[uuid])
 
     @property
     def strangers(self) -> list[str]:
@@ -61,6 +61,6 @@ class StrangerWatch:
         return [sentence for (_, pid), sentence in strangers.items() if pid not in self._trial_pids]
 
 
-def _sentence(pid: int, mib: float | None, gpu: str) -> str:
+def _format_stranger(pid: int, mib: float | None, gpu: str) -> str:
     held = "an unknown amount" if mib is None else f"{mib:,.0f} MiB"
-    return f"process {pid} ({host.process_name(pid)}) held {held} on GPU {gpu}"
+    return f"process {pid} ({host.read_process_name(pid)}) held {held} on GPU {gpu}"

@@ -195,12 +195,12 @@ _LOST, _UNCLEAR = ("GPU is lost", "GPU requires restart"), "Unknown Error"
 """What the driver says of a GPU that has fallen off the bus, or waits for a reset; and what some drivers say of one."""
 
 
-def lost_at_start(nvml: Nvml) -> dict[int, str]:
+def list_gpus_lost_at_start(nvml: Nvml) -> dict[int, str]:
     """NVML's index -> the driver's words, of GPUs that were lost when NVML was opened: they are not in `devices`."""
     return {n: why for n, why in nvml.unreadable.items() if any(words in why for words in (*_LOST, _UNCLEAR))}
 
 
-def why_lost(nvml: Nvml, uuid: str) -> str | None:
+def explain_lost_gpu(nvml: Nvml, uuid: str) -> str | None:
     """What the driver says of a GPU that it has lost; None where the GPU answers, or fails for another reason."""
     answers = []
     calls: Sequence[Call[Any]] = (MEMORY, UTILISATION, TEMPERATURE)

@@ -22,7 +22,7 @@ class Schedule:
         self._slot = dict.fromkeys(periods, 0)
         self.skipped: dict[str, list[float]] = {name: [] for name in periods}
 
-    def due(self, now: float) -> list[str]:
+    def take_due(self, now: float) -> list[str]:
         """The names whose slot has come, in their given order; each moves on to its next slot after `now`."""
         names = [name for name in self._periods if self._deadline(name) <= now]
         for name in names:

@@ -27,7 +27,7 @@ from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
 from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
-from gpubench.schema.attempt import Live
+from gpubench.schema.attempt import LiveReadings
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import HOST, Samples
 from gpubench.schema.watched import Watched
@@ -80,17 +80,17 @@ class Watcher:
 
     # ------------------------------------------------------------ what the runner calls
 
-    def before(self) -> None:
+    def sample_before_trial(self) -> None:
         """Device memory and processes before the trial starts: what is not the trial's."""
         for uuid, gpu in self._gpus.items():
             try:
                 self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid)
             except Unmeasured as reason:
-                self._samples.gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
+                self._samples.note_gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
             try:
                 self._neighbours.note_before(uuid, self._nvml.ask(PROCESSES, uuid))
             except Unmeasured as reason:
-                self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
+                self._samples.note_gap(metrics.PROCESS_MEMORY, str(reason), gpu)
             self._neighbours.note_desktops(self._nvml, uuid)
 
     def start(self, root_pid: int) -> None:
@@ -100,17 +100,17 @@ class Watcher:
         if self._gpus:
             periods |= {"energy": metrics.ENERGY_S} | {b.name: b.period_s for b in metrics.BUFFERS}
         self._schedule = Schedule(periods, self._clock())
-        self.tick()
+        self.sample_due()
 
     def next_deadline(self) -> float:
         """When `tick` has something to do next, on the clock given; infinity before `start`."""
         return self._schedule.next_deadline if self._schedule else math.inf
 
-    def tick(self) -> None:
+    def sample_due(self) -> None:
         """Takes the samples that are due, if any."""
         if self._schedule is None:
             return
-        due = self._schedule.due(self._clock())
+        due = self._schedule.take_due(self._clock())
         if "rates" in due:
             self._sample_gpus(metrics.RATES)
         if "totals" in due:
@@ -126,7 +126,7 @@ class Watcher:
         if "energy" in due or self._energy_budget.is_due(now):
             self._energy()
 
-    def edge(self, *, first: bool = False) -> None:
+    def sample_window_edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         now = self._clock()
         if self._totals_budget.ask(now) or first:
@@ -134,7 +134,7 @@ class Watcher:
         if self._energy_budget.ask(now) or first:
             self._energy()
 
-    def settle(self) -> None:
+    def sample_final_memory(self) -> None:
         """Reads memory once, after the measured window, while the child's processes hold still.
 
         The host's part costs up to 20 ms a process. torch's allocator gives nothing back by itself, so the
@@ -145,10 +145,10 @@ class Watcher:
         self._process_memory()
         self._sample_gpus([metrics.DEVICE_MEMORY])
         self._trained_until = self._clock()
-        self.after()  # the teardown may last longer than a buffer is deep
+        self.fetch_last_samples()  # the teardown may last longer than a buffer is deep
         self._read(metrics.TREE_MEMORY, HOST, lambda: self._started_tree().pss_mib())
 
-    def after(self) -> None:
+    def fetch_last_samples(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
         for buffer in metrics.BUFFERS:
             self._buffers.fetch(buffer)
@@ -157,20 +157,20 @@ class Watcher:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
         return self._memory_by_gpu()
 
-    def pids(self) -> set[int]:
+    def list_pids(self) -> set[int]:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
-        return self._tree.pids_ever() if self._tree else set()
+        return self._tree.list_pids_ever() if self._tree else set()
 
-    def now(self) -> Live:
+    def make_live_readings(self) -> LiveReadings:
         """The latest readings. Reads nothing itself."""
         utilisation = self._latest("gpu_util_pct")
-        return Live(
+        return LiveReadings(
             gpu_mem_mib=self._gpu_memory_now(),
             gpu_util_pct=fmean(utilisation) if utilisation else None,
             cpu_util_pct=self._cpu_now(),
         )
 
-    def watched(self) -> Watched:
+    def make_watched(self) -> Watched:
         """All that was seen of the trial, once it has ended."""
         # Those, too, that the driver listed before their own watcher met them.
         self._neighbours.add_trial_pids(self._other_jobs_pids())
@@ -205,7 +205,7 @@ class Watcher:
         try:
             self._samples.add(t, metric, read(*args, **kw), device)
         except Unmeasured as reason:
-            self._samples.gap(metric, str(reason), device)
+            self._samples.note_gap(metric, str(reason), device)
 
     def _sample_gpus(self, wanted: Sequence[metrics.GpuMetric]) -> None:
         for uuid, gpu in self._gpus.items():
@@ -235,14 +235,14 @@ class Watcher:
     def _totals(self) -> None:
         t = self._clock()
         try:
-            whole = host.cpu_time(self._cpu_ids)
+            whole = host.read_cpu_time(self._cpu_ids)
             self._samples.add(t, metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, whole.busy)
             if self._bound:
                 self._samples.add(t, metrics.CPU_STOLEN, whole.stolen)
         except Unmeasured as reason:
-            self._samples.gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
+            self._samples.note_gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
         if not self._bound and self._usage_file is not None:
-            self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
+            self._read(metrics.CPU_BUSY, HOST, host.read_cgroup_cpu_s, self._usage_file)
         self._read(metrics.CPU_TREE, HOST, lambda: self._started_tree().cpu_s())
         self._totals_budget.spend(t, self._clock())
 
@@ -256,18 +256,18 @@ class Watcher:
         try:
             # Before the driver is asked: who comes between the two has no memory yet.
             tree = self._started_tree()
-            pids = set(tree.last_pids() if known else tree.pids())
+            pids = set(tree.last_pids() if known else tree.list_pids())
             listed = {uuid: self._nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
         except Unmeasured as reason:
-            self._note_no_process_memory(str(reason), self._samples.gap)
+            self._note_no_process_memory(str(reason), self._samples.note_gap)
             return None
         self._neighbours.note_running(listed, pids | set(self._other_jobs_pids()))
         mine = {uuid: [mib for pid, mib in processes if pid in pids] for uuid, processes in listed.items()}
         if not any(mine.values()):
-            self._note_no_process_memory(_NOT_OURS, self._samples.note)
+            self._note_no_process_memory(_NOT_OURS, self._samples.note_reason)
             return None
         if any(None in amounts for amounts in mine.values()):
-            self._note_no_process_memory(_NOT_TOLD, self._samples.gap)
+            self._note_no_process_memory(_NOT_TOLD, self._samples.note_gap)
             return None
         return {uuid: sum(mib for mib in amounts if mib is not None) for uuid, amounts in mine.items()}
 
@@ -329,7 +329,7 @@ class _DriverBuffers:
             try:
                 samples = self._nvml.history(uuid, buffer.what, self._fetched[key])
             except Unmeasured as reason:
-                self._samples.gap(buffer.name, str(reason), gpu)
+                self._samples.note_gap(buffer.name, str(reason), gpu)
                 continue
             latest = max(self._samples.series(buffer.name, gpu).times[-1:], default=-math.inf)
             for t, value in samples:

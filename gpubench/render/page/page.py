@@ -13,19 +13,19 @@ from markupsafe import Markup
 
 import gpubench
 from gpubench.analyze.folder import Folder, Table, collect_rows
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.report import build_report
-from gpubench.analyze.trace import trace_report
+from gpubench.analyze.trace import make_report_trace
 from gpubench.analyze.view import TableView
 from gpubench.basics.quoted import clean
 from gpubench.core.report import Report
 from gpubench.render import words
-from gpubench.render.page.pictures import split_picture, write_colors
+from gpubench.render.page.pictures import format_colors, split_picture
 from gpubench.render.page.plans import DownloadablePlan, list_plans
 from gpubench.render.page.table import make_table
 from gpubench.render.page.tiles import list_tiles
 from gpubench.render.pictures.pictures import list_pictures
-from gpubench.schema.kinds import moment
+from gpubench.schema.kinds import parse_moment
 
 MOST_ROWS = 200
 """Of a table: `gpubench export --format csv` has all. With Vega, which takes 0.8 MB, a page stays below 3 MB."""
@@ -38,15 +38,15 @@ Section = dict[str, Any]
 """One experiment on the page, for the template."""
 
 
-def write(folders: Sequence[Folder], _: object = None) -> bytes:
+def make_page(folders: Sequence[Folder], _: object = None) -> bytes:
     """One page of all tables of these folders, as UTF-8."""
     sources = [(folder, table) for folder in folders for table in folder.tables]
-    reports = report_folders(folders)
+    reports = make_folder_reports(folders)
     sections = [
         make_section(folder, table, report) for (folder, table), report in zip(sources, reports, strict=True)
     ]
     text = _environment().get_template("page.html.jinja").render(
-        title=write_title(folders, sections),
+        title=format_title(folders, sections),
         provenance=describe_provenance(folders, reports),
         names=", ".join(folder.name for folder in folders),
         sections=sections,
@@ -55,10 +55,10 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
         claim_note=words.WHY_NOTE,
         words=words,
         version=gpubench.__version__,
-        style=Markup(write_colors() + _read("page/page.css")),
-        libraries=[Markup(_read(f"vega/{name}")) for name in LIBRARIES],
-        script=Markup(_read("page/page.js")),
-        licences={name: _read(f"vega/{file}") for name, file in LICENCES.items()},
+        style=Markup(format_colors() + _read_package_file("page/page.css")),
+        libraries=[Markup(_read_package_file(f"vega/{name}")) for name in LIBRARIES],
+        script=Markup(_read_package_file("page/page.js")),
+        licences={name: _read_package_file(f"vega/{file}") for name, file in LICENCES.items()},
     )  # fmt: skip
     return text.encode(errors="replace")
 
@@ -67,29 +67,29 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
     """All that the page tells of one table."""
     finding = report.findings[0] if report.findings else None
     problems: list[str] = []
-    trace = trace_report(folder, report, problems.append)
+    trace = make_report_trace(folder, report, problems.append)
     plans = list_plans(folder, table)
     advice, option = words.advise_option(report, finding) if finding else ("", "")
     wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
-    lines = words.write_lines(report)
+    lines = words.list_sentences(report)
     warnings = [line.text for line in lines if line.kind == "warning"]
     return {
         "report": report,
-        "question": words.write_question(report),
-        "heading": words.write_heading(report, finding)
+        "question": words.format_question(report),
+        "heading": words.format_answer_heading(report, finding)
         if finding
         else clean(report.name, words.HEADING_LETTERS),
-        "below": words.write_below_heading(report, finding) if finding else words.NO_ANSWER,
+        "below": words.format_answer_details(report, finding) if finding else words.NO_ANSWER,
         "word": finding.word if finding else "",
         "certainty": words.name_certainty(report, finding) if finding else "",
         "advice": advice,
         "command": f"{_choose_plan(plans, folder, report).command} {option}" if plans and option else option,
         "tiles": list_tiles(report, _find_capacity(folder, report)),
         "table": make_table(report, MOST_ROWS),
-        "legend": words.write_legend(report, details="below"),
+        "legend": words.format_legend(report, details="below"),
         "all_columns": make_table(wide, MOST_ROWS),
         "meanings": _list_meanings(wide),
-        "empty": _list_empty(wide),
+        "empty": _list_missing_reasons(wide),
         "findings": [line.text for line in lines if line.kind != "warning"],
         "claims": _list_claims(report),
         "warnings": _cut([*warnings, *report.problems, *problems]),
@@ -100,7 +100,7 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
     }
 
 
-def write_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:
+def format_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:
     """The page's name in a browser."""
     names = ", ".join(folder.name for folder in folders)
     if len(sections) == 1:
@@ -112,7 +112,7 @@ def describe_provenance(folders: Sequence[Folder], reports: Sequence[Report]) ->
     """Machines, version of torch and months of what is on the page."""
     machines = dict.fromkeys(machine for report in reports for machine in report.facts.machines)
     versions = _list_values(folders, "torch")
-    times = sorted(filter(None, map(moment, _list_values(folders, "started_at"))))
+    times = sorted(filter(None, map(parse_moment, _list_values(folders, "started_at"))))
     months = [time.strftime("%b %Y") for time in times[:1] + times[-1:]]
     parts = [
         *machines,
@@ -142,14 +142,14 @@ def _find_capacity(folder: Folder, report: Report) -> float | None:
     cap = report.facts.fixed.get("gpu_mem_cap_mib")
     if cap is not None or report.recommended is None:
         return None if cap is None else float(cap)
-    total = folder.processes(report.recommended)["gpu_total_mib"].dropna()
+    total = folder.select_processes(report.recommended)["gpu_total_mib"].dropna()
     return float(total.iloc[0]) if len(total) else None
 
 
 def _choose_plan(plans: Sequence[DownloadablePlan], folder: Folder, report: Report) -> DownloadablePlan:
     """The plan that asks for the recommended row, else the newest."""
     if report.recommended is not None:
-        ids = set(folder.processes(report.recommended)["trial_id"])
+        ids = set(folder.select_processes(report.recommended)["trial_id"])
         return next((plan for plan in plans if plan.trials & ids), plans[-1])
     return plans[-1]
 
@@ -157,16 +157,19 @@ def _choose_plan(plans: Sequence[DownloadablePlan], folder: Folder, report: Repo
 def _list_meanings(report: Report) -> list[tuple[str, str]]:
     columns = [(column, words.COLUMNS_BY_NAME.get(column.name)) for column in report.columns]
     return [
-        (words.write_headings(report, column)[1], about.meaning + (f" ({about.unit})" if about.unit else ""))
+        (
+            words.format_column_heading(report, column)[1],
+            about.meaning + (f" ({about.unit})" if about.unit else ""),
+        )
         for column, about in columns
         if about is not None and about.meaning
     ]
 
 
-def _list_empty(report: Report) -> list[str]:
+def _list_missing_reasons(report: Report) -> list[str]:
     """Why figures are missing, each reason once, with the columns and how many rows it is of."""
     counts: Counter[tuple[str, str]] = Counter()
-    headings = {column.name: words.write_headings(report, column)[1] for column in report.columns}
+    headings = {column.name: words.format_column_heading(report, column)[1] for column in report.columns}
     for reasons in report.missing.values():
         counts.update((reason, headings[name]) for name, reason in reasons.items() if name in headings)
     by_reason: dict[tuple[str, int], list[str]] = {}
@@ -185,9 +188,9 @@ def _list_claims(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "question": words.QUESTIONS.get(finding.question, finding.question),
-            "rows": [words.write_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
+            "rows": [words.format_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
             "notes": [
-                *filter(None, (words.write_bounds(report, finding), words.write_remedy(finding))),
+                *filter(None, (words.format_bounds(report, finding), words.format_remedy(finding))),
                 *_count_cut(len(finding.claims) - MOST_LINES, "claim", "gpubench table --why"),
             ],
         }
@@ -207,7 +210,7 @@ def _count_cut(count: int, thing: str, where: str) -> list[str]:
 @cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: _read(f"page/{name}")),
+        loader=jinja2.FunctionLoader(lambda name: _read_package_file(f"page/{name}")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -216,6 +219,6 @@ def _environment() -> jinja2.Environment:
 
 
 @cache
-def _read(name: str) -> str:
+def _read_package_file(name: str) -> str:
     """A file of this package, as it is."""
     return files("gpubench.render").joinpath(name).read_text(encoding="utf-8")

@@ -70,30 +70,31 @@ def split_picture(picture: Picture) -> PagePicture:
         title=picture.title,
         sentences=" ".join(picture.description["title"]["subtitle"]),
         footnote=footnote["encoding"]["text"]["value"],
-        description=to_json(paint(description)),
+        description=format_safe_json(replace_colors(description)),
     )
 
 
-def paint(part: Any, *, has_names: bool = True) -> Any:
+def replace_colors(part: Any, *, has_names: bool = True) -> Any:
     """A part of a description with the page's colours in place of its own. `has_names`: whether a colour may be told by
     its name, as `black`."""
     if isinstance(part, Mapping):
         return {
-            name: paint(value, has_names=has_names and name not in SOMEBODYS) for name, value in part.items()
+            name: replace_colors(value, has_names=has_names and name not in SOMEBODYS)
+            for name, value in part.items()
         }
     if isinstance(part, list | tuple):
-        return [paint(value, has_names=has_names) for value in part]
+        return [replace_colors(value, has_names=has_names) for value in part]
     if isinstance(part, str) and part in COLORS and (has_names or part.startswith("#")):
         return f"var(--{COLORS[part][0]})"
     return part
 
 
-def to_json(description: Vega) -> str:
+def format_safe_json(description: Vega) -> str:
     """ASCII in which nothing can end the element that it stands in."""
     return json.dumps(description, allow_nan=False, separators=(",", ":")).translate(ESCAPED)
 
 
-def write_colors() -> str:
+def format_colors() -> str:
     """The colours as CSS: light, on paper, too; dark where the browser or the reader asks for it."""
     light, dark = (
         "".join(f"--{colors[0]}:{colors[place]};" for colors in COLORS.values()) for place in (1, 2)

@@ -37,7 +37,7 @@ def list_plans(folder: Folder, table: Table) -> list[DownloadablePlan]:
             rounds = experiment.rounds
             if rounds.number is None and stored.facts.rounds:  # another version may make others of it
                 experiment = replace(experiment, rounds=replace(rounds, number=stored.facts.rounds))
-            texts[experiment_file.to_toml(experiment, {})] = ids
+            texts[experiment_file.format_experiment(experiment, {})] = ids
     out = shlex.quote(f"results/{clean(folder.path.resolve().name)}")
     files = []
     for number, (text, ids) in enumerate(texts.items(), 1):

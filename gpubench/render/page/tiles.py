@@ -84,7 +84,7 @@ def _summarize_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
     baseline = words.name_value(finding.field, finding.baseline)
     yield make_tile("times", _format_ratios(finding.claims), name=baseline)
     if finding.cpu_claims:
-        amount, change = words.measure_cpu_time(finding)
+        amount, change = words.format_cpu_time(finding)
         yield make_tile("cpu", amount, change=change)
     seconds = {claim.candidate: report.figures[claim.candidate]["epoch_time_s"] for claim in finding.claims}
     known = {row: value for row, value in seconds.items() if value is not None}

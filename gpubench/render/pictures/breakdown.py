@@ -42,7 +42,7 @@ def draw(report: Report) -> Vega | None:
         wait += "" if waited is None else f" ({words.format_percent(waited / total)})"
         ends.append({"name": name, "end": total, "text": f"{words.format_significant(total)} ms{wait}"})
     y = vega.make_name_axis(names)
-    x: Vega = vega.make_number(
+    x: Vega = vega.make_number_axis(
         "begin", {**vega.make_x_title("time of a step, ms"), "tickCount": 6}, [0, longest]
     )
     parts = [word for part, word in words.PARTS.items() if any(report.figures[row][part] for row in rows)]
@@ -54,9 +54,9 @@ def draw(report: Report) -> Vega | None:
     }
     letters = {"condition": {"test": "datum.is_light", "value": "black"}, "value": "white"}
     layers = [
-        vega.layer("bar", {"x": x, "x2": {"field": "end"}, "y": y, "color": color}, bars, size=20),
-        vega.write({"x": {**x, "field": "middle"}, "y": y, "color": letters}, bars),
-        vega.write({"x": {**x, "field": "end"}, "y": y}, ends, align="left", dx=6),
+        vega.make_layer("bar", {"x": x, "x2": {"field": "end"}, "y": y, "color": color}, bars, size=20),
+        vega.make_text_layer({"x": {**x, "field": "middle"}, "y": y, "color": letters}, bars),
+        vega.make_text_layer({"x": {**x, "field": "end"}, "y": y}, ends, align="left", dx=6),
     ]
     panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
     slowest = rows[totals.index(longest)]

@@ -39,7 +39,7 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            **vega.list_ratio(speed_up.claim),
+            **vega.make_ratio_row(speed_up.claim),
             "ideal": speed_up.devices / speed_up.baseline_devices,
             "efficiency": f"{words.format_percent(speed_up.efficiency)} efficiency",
             "is_weak": speed_up.same_batch_a_device,
@@ -51,21 +51,23 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
 def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
     """One kind of scaling. `end`: where the axis ends, which both kinds have in common."""
     y = vega.make_name_axis([row["name"] for row in rows])
-    x: Vega = vega.make_number("ratio", {**vega.make_x_title(heading), "grid": True}, [0, end])
+    x: Vega = vega.make_number_axis("ratio", {**vega.make_x_title(heading), "grid": True}, [0, end])
     color = vega.make_side_scale()
     ideals = sorted({row["ideal"] for row in rows})
     layers: list[Vega] = [
-        vega.layer("rule", {"x": x}, [{"ratio": 1}]),
-        vega.layer(
+        vega.make_layer("rule", {"x": x}, [{"ratio": 1}]),
+        vega.make_layer(
             "rule", {"x": x}, [{"ratio": ideal} for ideal in ideals], strokeDash=[5, 3], color=vega.CONTEXT
         ),
-        vega.layer(
+        vega.make_layer(
             "rule",
             {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
             strokeWidth=2,
         ),
         vega.mark_dots(x, y, color, 90),
-        vega.write({"y": y}, None, "efficiency", align="left", x="width", dx=10, color=vega.CONTEXT),
+        vega.make_text_layer(
+            {"y": y}, None, "efficiency", align="left", x="width", dx=10, color=vega.CONTEXT
+        ),
     ]
     return {
         "data": vega.embed(rows),

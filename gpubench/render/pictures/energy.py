@@ -70,10 +70,14 @@ def draw(report: Report) -> Vega | None:
     }
     layers = [
         *draw_powers(points, x, y),
-        vega.layer("line", {"x": x, "y": y}, best, color=vega.CONTEXT, strokeDash=[4, 3]),
-        vega.layer("point", marks, filled=True),
-        vega.write({"x": x, "y": y}, best[:1], "name", align="left", dx=10, dy=-10, color=vega.COLORS[6]),
-        vega.write({"x": x, "y": y}, best[1:][-1:], "name", align="left", dx=4, dy=16, color=vega.COLORS[6]),
+        vega.make_layer("line", {"x": x, "y": y}, best, color=vega.CONTEXT, strokeDash=[4, 3]),
+        vega.make_layer("point", marks, filled=True),
+        vega.make_text_layer(
+            {"x": x, "y": y}, best[:1], "name", align="left", dx=10, dy=-10, color=vega.COLORS[6]
+        ),
+        vega.make_text_layer(
+            {"x": x, "y": y}, best[1:][-1:], "name", align="left", dx=4, dy=16, color=vega.COLORS[6]
+        ),
     ]
     panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "large: beaten in both by no other"
@@ -118,6 +122,8 @@ def draw_powers(points: Sequence[Row], x: Vega, y: Vega) -> list[Vega]:
             ]
     detail = {"x": x, "y": y, "detail": {"field": "watts"}}
     return [
-        vega.layer("line", detail, lines, strokeWidth=1, color="#d5d8dc"),
-        vega.write({"x": x, "y": y}, lines[1::2], align="left", dx=3, dy=-4, fontSize=10, color=vega.CONTEXT),
+        vega.make_layer("line", detail, lines, strokeWidth=1, color="#d5d8dc"),
+        vega.make_text_layer(
+            {"x": x, "y": y}, lines[1::2], align="left", dx=3, dy=-4, fontSize=10, color=vega.CONTEXT
+        ),
     ]

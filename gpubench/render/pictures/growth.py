@@ -119,10 +119,10 @@ def draw_rates(
     color = vega.make_color_scale(names)
     ends = list({point["series"]: point for point in measured}.values()) if len(names) > 1 else []
     layers = [
-        vega.layer("rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7),
-        vega.layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
+        vega.make_layer("rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7),
+        vega.make_layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
         vega.mark_points(x, y, names),
-        vega.write(
+        vega.make_text_layer(
             {"x": x, "y": y, "color": color}, ends, "series", align="left", dx=10, fontWeight="bold", fontSize=12
         ),
     ]  # fmt: skip
@@ -133,7 +133,9 @@ def draw_rates(
         field = {"field": "least", "type": "quantitative"}
         layers.insert(
             0,
-            vega.layer("rect", {"y": field, "y2": {"field": "best"}}, band, color=vega.BAND, opacity=0.12),
+            vega.make_layer(
+                "rect", {"y": field, "y2": {"field": "best"}}, band, color=vega.BAND, opacity=0.12
+            ),
         )
         (chosen,) = (point for point in measured if point["row"] == choice.row)
         layers += mark_choice(chosen, unit, x, y)
@@ -147,8 +149,12 @@ def mark_choice(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
     data = [{"size": chosen["size"], "rate": chosen["rate"], "text": text}]
     align = "right" if side < 0 else "left"
     return [
-        vega.layer("point", {"x": x, "y": y}, data, size=320, strokeWidth=2, color="black", shape="circle"),
-        vega.write({"x": x, "y": y}, data, align=align, dx=14 * side, dy=-16, color="black", fontSize=12),
+        vega.make_layer(
+            "point", {"x": x, "y": y}, data, size=320, strokeWidth=2, color="black", shape="circle"
+        ),
+        vega.make_text_layer(
+            {"x": x, "y": y}, data, align=align, dx=14 * side, dy=-16, color="black", fontSize=12
+        ),
     ]
 
 
@@ -175,16 +181,16 @@ def draw_memory(points: Sequence[Row], names: Sequence[str], cap: float | None) 
     line = [] if cap is None else [{"memory": cap, "text": f"cap {words.format_gib(cap * MIB_PER_GIB)} GiB"}]
     shape = "M-1,-1L1,1M-1,1L1,-1"
     layers = [
-        vega.layer("rule", {"y": y}, line, color=vega.ALARM, strokeWidth=2),
-        vega.write({"y": y}, line, align="left", x=6, dy=10, color=vega.ALARM, fontSize=12),
-        vega.layer("line", {"x": x, "y": y, "color": vega.make_color_scale(names)}, strokeWidth=2.5),
+        vega.make_layer("rule", {"y": y}, line, color=vega.ALARM, strokeWidth=2),
+        vega.make_text_layer({"y": y}, line, align="left", x=6, dy=10, color=vega.ALARM, fontSize=12),
+        vega.make_layer("line", {"x": x, "y": y, "color": vega.make_color_scale(names)}, strokeWidth=2.5),
         vega.mark_points(x, y, names),
-        vega.layer(
+        vega.make_layer(
             "line", {"x": x, "y": y, "detail": {"field": "series"}}, ways, strokeDash=[2, 3], color=vega.CONTEXT
         ),
-        vega.layer(
+        vega.make_layer(
             "point", {"x": x, "y": y}, crosses, shape=shape, size=60, strokeWidth=3, color=vega.ALARM
         ),
-        vega.write({"x": x, "y": y}, crosses, align="right", dx=12, dy=-14, color=vega.ALARM, fontSize=12),
+        vega.make_text_layer({"x": x, "y": y}, crosses, align="right", dx=12, dy=-14, color=vega.ALARM, fontSize=12),
     ]  # fmt: skip
     return {"data": vega.embed(measured), "width": vega.WIDTH, "height": 110, "layer": layers}

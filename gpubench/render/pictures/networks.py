@@ -30,7 +30,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     top = 1.05 * vega.find_end(figures, [point["high"] for point in points])
     bottom = 0.9 * min(0.5, *(point["low"] or point["ratio"] for point in points))
     points = [{**point, "high": vega.cut_interval(point["high"], top)} for point in points]
-    y: Vega = vega.make_number(
+    y: Vega = vega.make_number_axis(
         "ratio", {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6}, [bottom, top]
     )
     color = vega.make_side_scale()
@@ -43,24 +43,28 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     shade = {"field": "shade", "type": "nominal", "scale": None}
     corner: dict[str, Any] = {"align": "right", "x": "width", "dx": -6}
     texts = [
-        vega.write({"y": y}, [{"ratio": 1, "text": f"{devices} {text}"}], color=hue, dy=dy, **corner)
+        vega.make_text_layer(
+            {"y": y}, [{"ratio": 1, "text": f"{devices} {text}"}], color=hue, dy=dy, **corner
+        )
         for text, hue, dy in (("faster ↑", vega.FASTER, -10), ("slower ↓", vega.SLOWER, 12))
     ]
     layers = [
-        vega.layer("rect", {"y": y, "y2": {"field": "end"}, "color": shade}, sides, opacity=0.07),
-        vega.layer("rule", {"y": y}, ideal, strokeDash=[5, 3], color=vega.CONTEXT),
-        vega.write({"y": y}, ideal, align="left", x=8, dy=-8, color=vega.CONTEXT, fontSize=12),
-        vega.layer("rule", {"y": y}, [{"ratio": 1}]),
+        vega.make_layer("rect", {"y": y, "y2": {"field": "end"}, "color": shade}, sides, opacity=0.07),
+        vega.make_layer("rule", {"y": y}, ideal, strokeDash=[5, 3], color=vega.CONTEXT),
+        vega.make_text_layer({"y": y}, ideal, align="left", x=8, dy=-8, color=vega.CONTEXT, fontSize=12),
+        vega.make_layer("rule", {"y": y}, [{"ratio": 1}]),
         *texts,
         *mark_turn(points, finding, x),
-        vega.layer(
+        vega.make_layer(
             "rule",
             {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
             strokeWidth=2,
         ),
         vega.mark_dots(x, y, color, 90),
         # Aslant, so that those of networks of about one size stand beside each other.
-        vega.write({"x": x, "y": y}, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]),
+        vega.make_text_layer(
+            {"x": x, "y": y}, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]
+        ),
     ]
     panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     return vega.compose(
@@ -74,7 +78,7 @@ def list_networks(report: Report, finding: NetworkSizeFinding) -> list[Row]:
         {
             "name": words.name_network(report, claim.candidate),
             "gmacs": report.figures[claim.candidate]["gmacs_per_image"],
-            **vega.list_ratio(claim),
+            **vega.make_ratio_row(claim),
         }
         for claim in finding.claims
         if report.figures[claim.candidate]["gmacs_per_image"]
@@ -91,6 +95,6 @@ def mark_turn(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[V
     data = [{"gmacs": max(smaller), "end": finding.gmacs}]
     turn = [{"gmacs": finding.gmacs, "text": "← it turns here"}]
     return [
-        vega.layer("rect", {"x": x, "x2": {"field": "end"}}, data, color=vega.CONTEXT, opacity=0.25),
-        vega.write({"x": x}, turn, align="left", dx=6, y=HEIGHT - 8),
+        vega.make_layer("rect", {"x": x, "x2": {"field": "end"}}, data, color=vega.CONTEXT, opacity=0.25),
+        vega.make_text_layer({"x": x}, turn, align="left", dx=6, y=HEIGHT - 8),
     ]

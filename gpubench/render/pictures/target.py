@@ -36,13 +36,13 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
         [[point for point in part if point["is_reached"] == is_reached] for part in (points, ends)]
         for is_reached in (True, False)
     )
-    x: Vega = vega.make_number(
+    x: Vega = vega.make_number_axis(
         "seconds",
         {**vega.make_x_title("training time, s"), "tickCount": 8, "format": ",d"},
         [0, max(point["seconds"] for point in points)],
     )
     highest = max(finding.target_pct, *(point["top1"] for point in points))
-    y: Vega = vega.make_number(
+    y: Vega = vega.make_number_axis(
         "top1",
         {**vega.make_y_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
         [0, 1.3 * highest],
@@ -50,17 +50,17 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     color = vega.make_color_scale([end["series"] for end in reached[1]])
     place = {"x": x, "y": y}
     layers = [
-        vega.layer(
+        vega.make_layer(
             "line", {**place, "detail": {"field": "series"}}, missed[0], color=vega.CONTEXT, strokeWidth=1.5
         ),
-        vega.layer("rule", {"y": y}, [{"top1": finding.target_pct}], strokeDash=[2, 3]),
-        vega.layer("line", {**place, "color": color}, reached[0], strokeWidth=2.5),
+        vega.make_layer("rule", {"y": y}, [{"top1": finding.target_pct}], strokeDash=[2, 3]),
+        vega.make_layer("line", {**place, "color": color}, reached[0], strokeWidth=2.5),
         vega.mark_dots(x, y, color, 110, reached[1]),
         *(
-            vega.write({**place, "color": color}, some, align="right", dx=4, dy=dy, lineHeight=14)
+            vega.make_text_layer({**place, "color": color}, some, align="right", dx=4, dy=dy, lineHeight=14)
             for some, dy in ((reached[1][n :: len(SHIFTS)], dy) for n, dy in enumerate(SHIFTS))
         ),
-        vega.write(place, missed[1], "name", align="left", dx=6, color=vega.CONTEXT),
+        vega.make_text_layer(place, missed[1], "name", align="left", dx=6, color=vega.CONTEXT),
     ]
     panel = {"width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "first epoch included, evaluation not"

@@ -24,7 +24,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     works = [1.0, *(group["work"] for group in groups), *(group["predicted"] for group in predicted)]
     most = max(*works, *(group["jobs"] for group in groups))
     y = vega.make_name_axis(names)
-    x: Vega = vega.make_number(
+    x: Vega = vega.make_number_axis(
         "work",
         {
             **vega.make_x_title("work done together (1: as one after the other)"),
@@ -36,14 +36,16 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     looks = [vega.COLORS[0], vega.COLORS[1], vega.CONTEXT]
     color = vega.make_scale("gains", ["gain", "none", "unknown"], looks)
     layers: list[Vega] = [
-        vega.layer(
+        vega.make_layer(
             "bar", {"x": {**x, "field": "alone"}, "x2": {"field": "jobs"}, "y": y}, size=12, color="#e6e8eb"
         ),
-        vega.layer("tick", {"x": {**x, "field": "jobs"}, "y": y}, size=22, thickness=2, color=vega.CONTEXT),
-        vega.layer("rule", {"x": x}, [{"work": 1}]),
-        vega.layer("rule", {"x": x, "x2": {"field": "bound"}, "y": y, "color": color}, strokeWidth=3),
+        vega.make_layer(
+            "tick", {"x": {**x, "field": "jobs"}, "y": y}, size=22, thickness=2, color=vega.CONTEXT
+        ),
+        vega.make_layer("rule", {"x": x}, [{"work": 1}]),
+        vega.make_layer("rule", {"x": x, "x2": {"field": "bound"}, "y": y, "color": color}, strokeWidth=3),
         vega.mark_dots(x, y, color, 120),
-        vega.layer(
+        vega.make_layer(
             "point",
             {"x": {**x, "field": "predicted"}, "y": y},
             predicted,
@@ -53,7 +55,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
             color="#3A3F45",
             filled=False,
         ),
-        vega.write(
+        vega.make_text_layer(
             {"y": y, "color": color}, None, align="left", x="width", dx=10, fontWeight="bold", fontSize=12
         ),
     ]
@@ -81,7 +83,7 @@ def list_groups(report: Report, finding: SharingFinding) -> list[dict[str, Any]]
             "work": work,
             "bound": work if group.bound is None else group.bound,
             "predicted": group.predicted_work,
-            "text": f"{words.format_ratio(work)} times{words.write_bound(group)}",
+            "text": f"{words.format_ratio(work)} times{words.format_bound(group)}",
             "is_sure": group.word == "sure",
             "gains": "unknown" if group.gains is None else "gain" if group.gains else "none",
         }

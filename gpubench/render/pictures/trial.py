@@ -40,12 +40,12 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
     points = trace.panels[column]
     is_share = column.endswith("_pct")
     top = 100.0 if is_share else 1.05 * max(point.high for point in points)
-    x: Vega = vega.make_number(
+    x: Vega = vega.make_number_axis(
         "seconds",
         {**vega.make_x_title("seconds since its launch"), "format": "~g"} if is_last else None,
         [0, end],
     )
-    y: Vega = vega.make_number(
+    y: Vega = vega.make_number_axis(
         "mean", {**vega.make_y_title(HEADINGS[column]), "tickCount": 3, "format": ",d"}, [0, top]
     )
     shades = [
@@ -55,18 +55,20 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
     ]
     detail = {"field": "piece"}
     layers: list[Vega] = [
-        vega.layer("rect", {"x": x, "x2": {"field": "end"}}, shades, color=vega.BAND, opacity=0.1),
-        vega.layer(
+        vega.make_layer("rect", {"x": x, "x2": {"field": "end"}}, shades, color=vega.BAND, opacity=0.1),
+        vega.make_layer(
             "area",
             {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": detail},
             color=vega.BAND,
             opacity=0.25,
         ),
-        vega.layer("line", {"x": x, "y": y, "detail": detail}, color=vega.BAND, strokeWidth=1.5),
+        vega.make_layer("line", {"x": x, "y": y, "detail": detail}, color=vega.BAND, strokeWidth=1.5),
     ]
     if is_first:
         layers.append(
-            vega.write({"x": x}, name_phases(trace, end), "name", align="left", dx=3, y=-5, fontSize=10)
+            vega.make_text_layer(
+                {"x": x}, name_phases(trace, end), "name", align="left", dx=3, y=-5, fontSize=10
+            )
         )
     data = [asdict(point) for point in points]
     return {"data": vega.embed(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}

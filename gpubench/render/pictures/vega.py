@@ -95,7 +95,7 @@ def compose(
     note = {
         "data": {"values": [{}]},
         "mark": {"type": "text", "align": "left", "color": CONTEXT, "fontSize": 10, "x": -margin, "y": 8},
-        "encoding": {"text": {"value": words.write_footnote(report, FOOTNOTE_LETTERS, key)}},
+        "encoding": {"text": {"value": words.format_footnote(report, FOOTNOTE_LETTERS, key)}},
         "height": 12,
         "width": 20,
     }
@@ -224,25 +224,29 @@ def fill_if_sure(color: Vega) -> Vega:
     return {"condition": {"test": "!datum.is_sure", "value": "white"}, **color}
 
 
-def layer(mark: str, encoding: Vega, rows: Sequence[Mapping[str, Any]] | None = None, **look: Any) -> Vega:
+def make_layer(
+    mark: str, encoding: Vega, rows: Sequence[Mapping[str, Any]] | None = None, **look: Any
+) -> Vega:
     """Marks of this type. `rows`: their own data, where these are not those of the panel. `look`: of the mark."""
     data = {} if rows is None else {"data": embed(rows)}
     return {**data, "mark": {"type": mark, **look}, "encoding": encoding}
 
 
-def write(encoding: Vega, rows: Sequence[Mapping[str, Any]] | None, field: str = "text", **look: Any) -> Vega:
+def make_text_layer(
+    encoding: Vega, rows: Sequence[Mapping[str, Any]] | None, field: str = "text", **look: Any
+) -> Vega:
     """A field of rows as text. `encoding`: where."""
-    return layer("text", {**encoding, "text": {"field": field}}, rows, **{"fontSize": 11, **look})
+    return make_layer("text", {**encoding, "text": {"field": field}}, rows, **{"fontSize": 11, **look})
 
 
 def mark_points(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
     """The points of series; filled ones are sure, hollow ones likely or unknown."""
     color = make_color_scale(names)
     encoding = {"x": x, "y": y, "color": color, "shape": make_shape_scale(names), "fill": fill_if_sure(color)}
-    return layer("point", encoding, size=60, strokeWidth=2, opacity=1)
+    return make_layer("point", encoding, size=60, strokeWidth=2, opacity=1)
 
 
-def list_ratio(claim: Claim) -> Row:
+def make_ratio_row(claim: Claim) -> Row:
     """How many times as fast a claim says something is, with its interval and how sure it is."""
     verdict = claim.decided
     return {
@@ -259,10 +263,10 @@ def mark_dots(
 ) -> Vega:
     """Round points, filled where they are sure."""
     encoding = {"x": x, "y": y, "color": color, "fill": fill_if_sure(color)}
-    return layer("point", encoding, rows, shape="circle", size=size, strokeWidth=2, opacity=1)
+    return make_layer("point", encoding, rows, shape="circle", size=size, strokeWidth=2, opacity=1)
 
 
-def make_number(field: str, axis: Vega | None, domain: Sequence[float]) -> Vega:
+def make_number_axis(field: str, axis: Vega | None, domain: Sequence[float]) -> Vega:
     """A number along an axis with exactly these ends."""
     scale = {"domain": list(domain), "nice": False}
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}

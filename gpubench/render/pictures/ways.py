@@ -38,16 +38,16 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     marks = {"x": x, "y": y, "color": color, "fill": vega.fill_if_sure(color), "shape": shape}
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
     layers = [
-        vega.layer(
+        vega.make_layer(
             "rule",
             {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
             rows,
             strokeWidth=5,
             color="#cccfd4",
         ),
-        vega.layer("point", marks, ends, size=110, strokeWidth=2, opacity=1),
+        vega.make_layer("point", marks, ends, size=110, strokeWidth=2, opacity=1),
         *(
-            vega.write(
+            vega.make_text_layer(
                 {"x": x, "y": y, "color": color},
                 [head],
                 "series",
@@ -59,7 +59,9 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
             )
             for place, head in enumerate(heads)
         ),
-        vega.write({"y": y}, rows, "ratio", align="left", x="width", dx=16, fontWeight="bold", fontSize=12),
+        vega.make_text_layer(
+            {"y": y}, rows, "ratio", align="left", x="width", dx=16, fontWeight="bold", fontSize=12
+        ),
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
     return vega.compose(

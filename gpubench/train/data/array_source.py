@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
 from gpubench.datasets import decoded, folder
 from gpubench.schema import catalog
 
@@ -34,11 +34,11 @@ class ArraySource:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def image(self, index: int) -> torch.Tensor:
+    def load_image(self, index: int) -> torch.Tensor:
         """Image `index` as uint8 C × H × W."""
         return torch.from_numpy(np.array(self._pixels[self._keep[index]]))
 
-    def place(self, index: int) -> str:
+    def describe_image(self, index: int) -> str:
         """Which image that is, for messages."""
         return f"image {self._keep[index]} of {self._name}"
 
@@ -58,13 +58,13 @@ def named_source(
     neither there nor can be fetched.
     """
     if name not in catalog.NAMED_DATA:
-        raise unknown("data set", name, catalog.NAMED_DATA)
-    data = _open(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
-    pixels = _channels(_pixels(data.data), channels, name)
+        raise make_unknown_name_error("data set", name, catalog.NAMED_DATA)
+    data = _open_dataset(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
+    pixels = _match_channels(_extract_pixels(data.data), channels, name)
     return ArraySource(pixels, data.targets, f"{name} ({split})", limit)
 
 
-def _open(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> Any:
+def _open_dataset(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> Any:
     dataset = pkgutil.resolve_name(known.target)
     try:
         return dataset(str(root), train=train, download=False, **known.kwargs)
@@ -81,13 +81,13 @@ def _open(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> An
         ) from error
 
 
-def _pixels(data: Any) -> Pixels:
+def _extract_pixels(data: Any) -> Pixels:
     """N × C × S × S from what torchvision keeps: N × S × S (grey) or N × S × S × 3."""
     array = data.numpy() if isinstance(data, torch.Tensor) else np.asarray(data)
     return np.ascontiguousarray(array[:, None] if array.ndim == 3 else array.transpose(0, 3, 1, 2))
 
 
-def _channels(pixels: Pixels, channels: int, name: str) -> Pixels:
+def _match_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
     have = pixels.shape[1]
     if have == channels:
         return pixels

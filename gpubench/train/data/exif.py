@@ -22,11 +22,11 @@ def hide_exif(encoded: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     head = encoded[:12].tobytes()
     data = encoded.data
     if head.startswith(b"\xff\xd8\xff"):
-        patches = list(_patch_jpeg(data))
+        patches = list(_list_jpeg_patches(data))
     elif head.startswith(b"\x89PNG"):
-        patches = list(_patch_png(data))
+        patches = list(_list_png_patches(data))
     elif head.startswith(b"RIFF") and head.endswith(b"WEBP"):
-        patches = list(_hide_exif_in_webp(data))
+        patches = list(_list_webp_patches(data))
     else:
         patches = []
     if not patches:
@@ -37,7 +37,7 @@ def hide_exif(encoded: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return hidden
 
 
-def _patch_jpeg(data: memoryview) -> Iterator[Patch]:
+def _list_jpeg_patches(data: memoryview) -> Iterator[Patch]:
     place = 2
     while place + 4 <= len(data) and data[place] == 0xFF and (marker := data[place + 1]) != _START_OF_SCAN:
         if marker == 0xFF:  # before a marker there may be any number of them
@@ -48,7 +48,7 @@ def _patch_jpeg(data: memoryview) -> Iterator[Patch]:
         place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
 
 
-def _patch_png(data: memoryview) -> Iterator[Patch]:
+def _list_png_patches(data: memoryview) -> Iterator[Patch]:
     place = 8
     while place + 12 <= len(data):
         end = place + 8 + int.from_bytes(data[place : place + 4], "big")
@@ -60,7 +60,7 @@ def _patch_png(data: memoryview) -> Iterator[Patch]:
         place = end + 4
 
 
-def _hide_exif_in_webp(data: memoryview) -> Iterator[Patch]:
+def _list_webp_patches(data: memoryview) -> Iterator[Patch]:
     place = 12
     while place + 8 <= len(data):
         if bytes(data[place : place + 4]) == b"EXIF":

@@ -36,11 +36,11 @@ class FolderSource:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def image(self, index: int) -> torch.Tensor:
+    def load_image(self, index: int) -> torch.Tensor:
         """Image `index` as uint8 C × H × W. Raises UnusableError, naming the file, where it can't be read."""
-        return read_image(self.place(index), self._mode)
+        return read_image(self.describe_image(index), self._mode)
 
-    def place(self, index: int) -> str:
+    def describe_image(self, index: int) -> str:
         """The file of that image, for messages."""
         path: bytes = self._paths[index]
         return path.decode(errors="surrogateescape")
@@ -82,7 +82,7 @@ def find_defect(path: str) -> str | None:
             raise UnusableError(
                 f"the image {path} can't be read: {error.strerror}; start again once it can, or remove it"
             ) from None
-        return square.reason_of(error)
+        return square.format_decode_error(error)
     except MemoryError:
         raise UnusableError(_NO_MEMORY.format(path)) from None
     except RuntimeError as error:

@@ -61,7 +61,7 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
     def __len__(self) -> int:
         return len(self._source)
 
-    def end(self) -> None:
+    def stop_loading(self) -> None:
         """No image is wanted any more. A worker drops the batch at hand, for which its rank would wait in vain."""
         self._is_over[0] = 1
 
@@ -69,20 +69,22 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
         """Raises UnusableError for an image that can't be read, UsageError for a transform that doesn't fit it."""
         if self._is_over[0]:
             raise RuntimeError("no image is wanted any more")
-        image = self._source.image(index)
+        image = self._source.load_image(index)
         try:
             image = self._transform(image)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise UsageError(f"a transform failed on {self._source.place(index)}: {error}") from error
+            raise UsageError(
+                f"a transform failed on {self._source.describe_image(index)}: {error}"
+            ) from error
         if not isinstance(image, torch.Tensor) or image.dtype != torch.uint8:
             kind = getattr(image, "dtype", type(image).__name__)
             raise UsageError(
-                f"{self._source.place(index)} is {kind} after its transforms, not uint8: "
+                f"{self._source.describe_image(index)} is {kind} after its transforms, not uint8: "
                 "leave conversions to the device"
             )
         if image.shape != self._shape:
             raise UsageError(
-                f"{self._source.place(index)} is {' × '.join(map(str, image.shape))} after its transforms, not "
+                f"{self._source.describe_image(index)} is {' × '.join(map(str, image.shape))} after its transforms, not "
                 f"{' × '.join(map(str, self._shape))}: add RandomResizedCrop = {{ size = {self._shape[-1]} }} to the "
                 "variant's cpu list, or resize the files beforehand"
             )
@@ -115,7 +117,7 @@ class TrainLoaders:
     """
 
     def __init__(self, spec: DataSpec, source: Source, settings: LoaderSettings, *, pin: bool) -> None:
-        self._images = Images(spec, source, on_cpu.build_transforms(spec.cpu))
+        self._images = Images(spec, source, on_cpu.build_cpu_transforms(spec.cpu))
         self._order: DistributedSampler[Any] = DistributedSampler(
             self._images,
             num_replicas=settings.world,
@@ -148,13 +150,13 @@ class TrainLoaders:
 
     def close(self) -> None:
         """Ends the workers of epochs, and those of a stream as soon as it goes: none makes its batch to the end."""
-        self._images.end()
+        self._images.stop_loading()
         self.__dict__.pop("_epochs", None)
 
 
 def val_loader(spec: DataSpec, source: Source, settings: LoaderSettings) -> DataLoader[Batch]:
     """Validation batches of one rank, the last perhaps partial; over all ranks every image exactly once."""
-    images: Dataset[Any] = Images(spec, source, on_cpu.evaluation(spec.input_size))
+    images: Dataset[Any] = Images(spec, source, on_cpu.make_evaluation_transform(spec.input_size))
     mine = range(settings.rank, len(source), settings.world)
     workers = min(settings.workers, -(-len(mine) // settings.val_batch_size))
     return _make_loader(
@@ -189,7 +191,7 @@ def _start_worker(settings: LoaderSettings, rank_process: int, worker: int) -> N
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(OSError):  # no room for a file: a hang will lack this worker's place
-        stacks.listen_in_fork(f"loader_worker_{worker}_of_rank_{settings.rank}")
+        stacks.install_handler_in_fork(f"loader_worker_{worker}_of_rank_{settings.rank}")
     torch.set_num_threads(1)
     state = np.random.SeedSequence((settings.seed, settings.rank, worker)).generate_state(3)
     random.seed(int(state[0]))

@@ -9,31 +9,31 @@ from typing import Any
 import torch
 from torchvision.transforms import InterpolationMode, v2
 
-from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.schema.order import Transforms
 
 
-def evaluation(size: int) -> Callable[[torch.Tensor], torch.Tensor]:
+def make_evaluation_transform(size: int) -> Callable[[torch.Tensor], torch.Tensor]:
     """What validation images get: resize and centre crop; nothing where they have the right size already."""
     crop = v2.Compose([v2.Resize(round(size * 256 / 224), antialias=True), v2.CenterCrop(size)])
     return lambda image: image if image.shape[-2:] == (size, size) else crop(image)
 
 
-def names() -> list[str]:
+def list_transform_names() -> list[str]:
     """Every transform that can be asked for."""
     classes = inspect.getmembers(v2, inspect.isclass)
     return [name for name, cls in classes if issubclass(cls, v2.Transform) and cls is not v2.Transform]
 
 
-def build_transforms(transforms: Transforms) -> v2.Transform:
+def build_cpu_transforms(transforms: Transforms) -> v2.Transform:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
     return v2.Compose([_build(name, arguments) for name, arguments in transforms] or [v2.Identity()])
 
 
 def _build(name: str, arguments: dict[str, Any]) -> v2.Transform:
-    valid = names()
+    valid = list_transform_names()
     if name not in valid:
-        raise unknown("transform", name, valid)
+        raise make_unknown_name_error("transform", name, valid)
     cls = getattr(v2, name)
     try:
         mode = arguments.get("interpolation")

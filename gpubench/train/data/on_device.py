@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from gpubench.basics.errors import UsageError, unknown
+from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.schema.order import Transforms
 
 Step = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
@@ -44,7 +44,7 @@ def random_resized_crop(
     Draws as torchvision does. Antialiasing is not needed where the part is no larger than `size`, which holds
     for images that were resized beforehand.
     """
-    side = _side(images)
+    side = _find_side(images)
     out = size or side
     first, extent = (
         v.unsqueeze(2) for v in crop_boxes(len(images), side, generator, scale=scale, ratio=ratio)
@@ -90,7 +90,7 @@ def crop_boxes(
     return first, extent
 
 
-def _side(images: torch.Tensor) -> int:
+def _find_side(images: torch.Tensor) -> int:
     height, width = images.shape[-2:]
     if height != width:
         raise UsageError(f"images on the device are squares, not {height} × {width}")
@@ -101,7 +101,7 @@ def random_crop(
     images: torch.Tensor, generator: torch.Generator, *, size: int | None = None, padding: int = 0
 ) -> torch.Tensor:
     """From each image with `padding` black pixels around it a random square of `size` (None: its own)."""
-    side = _side(images)
+    side = _find_side(images)
     out = size or side
     spare = side + 2 * padding - out
     if spare < 0:
@@ -124,14 +124,14 @@ TRANSFORMS: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
-def build_transforms(transforms: Transforms) -> list[Step]:
+def build_device_transforms(transforms: Transforms) -> list[Step]:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
     return [_bind(name, arguments) for name, arguments in transforms]
 
 
 def _bind(name: str, arguments: dict[str, object]) -> Step:
     if name not in TRANSFORMS:
-        raise unknown("transform on the device", name, TRANSFORMS)
+        raise make_unknown_name_error("transform on the device", name, TRANSFORMS)
     function = TRANSFORMS[name]
     try:
         inspect.signature(function).bind(None, None, **arguments)

@@ -76,7 +76,7 @@ class LoadedData:
         self._settings = settings
         self._train = loaders.TrainLoaders(spec, source, settings, pin=device.type == "cuda")
         self._device = device
-        self._transforms = on_device.build_transforms(spec.gpu)
+        self._transforms = on_device.build_device_transforms(spec.gpu)
         self._generator = torch.Generator(device)
         self._normalise = on_device.Normalise(
             channels=spec.channels, device=device, memory_format=memory_format

@@ -37,7 +37,7 @@ class Strategy:
 
     # ---- before training ----
 
-    def open(self) -> None:
+    def connect_ranks(self) -> None:
         """Meets the other ranks, where there are any. Raises what torch raises when they can't be met."""
 
     def prepare(
@@ -59,7 +59,9 @@ class Strategy:
         self.model = model.to(self.assignment.device).to(memory_format=memory_format)
         return self.model
 
-    def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
+    def make_rank_optimizer(
+        self, make: Callable[[nn.Module], torch.optim.Optimizer]
+    ) -> torch.optim.Optimizer:
         """This rank's optimizer: `make` of a module updates that module's weights."""
         return make(self.model)
 
@@ -75,7 +77,7 @@ class Strategy:
     def before_step(self) -> None:
         """Comes first in a step: a place to wait for slower ranks, or to fetch weights."""
 
-    def gradients(
+    def compute_gradients(
         self,
         forward: Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor],
         backward: Callable[[torch.Tensor], None],
@@ -91,10 +93,10 @@ class Strategy:
         count = self.accumulate
         micro_batches = list(zip(images.chunk(count), labels.chunk(count), strict=True))
         for i, (x, y) in enumerate(micro_batches):
-            with nullcontext() if i == len(micro_batches) - 1 else self.unsynchronized():
+            with nullcontext() if i == len(micro_batches) - 1 else self.pause_synchronization():
                 backward(forward(x, y, len(micro_batches)))
 
-    def unsynchronized(self) -> AbstractContextManager[None]:
+    def pause_synchronization(self) -> AbstractContextManager[None]:
         """Around all micro-batches of a step but the last: gradients stay on this rank."""
         return nullcontext()
 
@@ -107,7 +109,7 @@ class Strategy:
 
     # ---- evaluation ----
 
-    def whole_model(self) -> AbstractContextManager[nn.Module]:
+    def gather_whole_model(self) -> AbstractContextManager[nn.Module]:
         """The model to be evaluated: a plain module with all trained weights and buffers, on the rank's first device.
 
         A context, for it may exist only while it is evaluated. All ranks enter and leave it together. Training goes on

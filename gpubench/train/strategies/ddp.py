@@ -30,7 +30,7 @@ class DistributedDataParallel(Ranks):
         )
         return compiled(self.ddp)
 
-    def unsynchronized(self) -> AbstractContextManager[None]:
+    def pause_synchronization(self) -> AbstractContextManager[None]:
         return cast(AbstractContextManager[None], self.ddp.no_sync())
 
     def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:

@@ -49,7 +49,7 @@ class FullySharded(Ranks):
         self._drop_weights()
         mesh = init_device_mesh(self.assignment.device.type, (self.assignment.world,))
         cut: list[nn.Module] = []
-        for parent, name in list(blocks(self._sharded)):
+        for parent, name in list(list_blocks(self._sharded)):
             block = compiled(getattr(parent, name))
             fully_shard(block, mesh=mesh)
             setattr(parent, name, block)
@@ -58,7 +58,9 @@ class FullySharded(Ranks):
         self.exchanged_bytes_per_pass = count_exchanged_bytes(self._sharded, cut, self.assignment.world)
         return self._sharded
 
-    def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
+    def make_rank_optimizer(
+        self, make: Callable[[nn.Module], torch.optim.Optimizer]
+    ) -> torch.optim.Optimizer:
         """Updates all weights of a rank at once, as torch by itself does on a GPU with weights that are not sharded."""
         optimizer = make(self._sharded)
         for group in optimizer.param_groups:
@@ -66,7 +68,7 @@ class FullySharded(Ranks):
         return optimizer
 
     @contextmanager
-    def whole_model(self) -> Iterator[nn.Module]:
+    def gather_whole_model(self) -> Iterator[nn.Module]:
         """The plain model with gathered weights, and with the mean of the ranks' statistics of BatchNorm.
 
         FSDP's own modules would hang where ranks evaluate unequal numbers of batches. While it is evaluated the whole
@@ -104,7 +106,7 @@ def exchanged_bytes(strategy: FullySharded) -> int:
     return strategy.exchanged_bytes_per_pass * strategy.accumulate
 
 
-def blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn.Module, str]]:
+def list_blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn.Module, str]]:
     """The modules to be cut and gathered by themselves, each as its parent and its name in there.
 
     They are as large as LARGEST_BLOCK lets them be. A block's weights may be used by its own forward alone: torch's own
@@ -119,7 +121,7 @@ def blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn.Modu
         if only_holds or (
             size > LARGEST_BLOCK * total and can_be_cut and any(True for _ in child.children())
         ):
-            yield from blocks(child, total)
+            yield from list_blocks(child, total)
         elif size > SMALLEST_BLOCK * total:
             yield model, name
 

@@ -25,7 +25,7 @@ class Local(Ranks):
             self.average(self.list_averaged())
 
     @contextmanager
-    def whole_model(self) -> Iterator[torch.nn.Module]:
+    def gather_whole_model(self) -> Iterator[torch.nn.Module]:
         """The mean of the ranks' models. Each rank's own lies beside it meanwhile, and comes back afterwards."""
         own_values = [tensor.clone() for tensor in self.list_averaged()]
         self.average(self.list_averaged())

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from gpubench.basics.ports import listen
+from gpubench.basics.ports import open_listener
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.contract import Strategy
 
@@ -28,9 +28,9 @@ BUCKET_BYTES = 25 * 2**20
 class Ranks(Strategy):
     """A process for each device. They meet over NCCL on GPUs, over gloo on a CPU."""
 
-    def open(self) -> None:
+    def connect_ranks(self) -> None:
         assignment = self.assignment
-        self._store = _store(assignment)
+        self._store = _open_store(assignment)
         dist.init_process_group(
             "nccl" if assignment.is_cuda else "gloo",
             store=self._store,
@@ -65,7 +65,7 @@ class Ranks(Strategy):
 
         In place, so that they stay where they are: optimizers, compiled modules and graphs hold on to their memory.
         """
-        for bucket in _buckets(tensors):
+        for bucket in _split_into_buckets(tensors):
             # `reshape` goes by dimensions and not by memory, so channels-last tensors come back as they went.
             flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
             dist.all_reduce(flat)
@@ -76,7 +76,7 @@ class Ranks(Strategy):
                 done += tensor.numel()
 
 
-def _store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
+def _open_store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
     """Through which the ranks find each other. Those on other nodes wait for the first rank, which listens."""
     met = assignment.rendezvous
     if isinstance(met, Path):
@@ -84,7 +84,7 @@ def _store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
     if os.environ.get("GLOO_SOCKET_IFNAME", ONE_HOST) == ONE_HOST:
         os.environ["GLOO_SOCKET_IFNAME"] = met.interface
     # A store of torch's own making listens at all addresses of the node.
-    listens = listen(met.address, met.port).detach() if assignment.rank == 0 else None
+    listens = open_listener(met.address, met.port).detach() if assignment.rank == 0 else None
     store = dist.TCPStore(  # type: ignore[attr-defined]
         met.address,
         met.port,
@@ -102,7 +102,7 @@ def float_buffers(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     return [buffer for buffer in buffers if buffer.is_floating_point()]
 
 
-def _buckets(tensors: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+def _split_into_buckets(tensors: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
     """All tensors in their order, in buckets: each bucket of one type and of BUCKET_BYTES at most."""
     bucket: list[torch.Tensor] = []
     held = 0

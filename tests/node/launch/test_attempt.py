@@ -23,10 +23,10 @@ class Edges(Watcher):
     """Notes the edges that it is told of; it watches nothing."""
 
     def __init__(self) -> None:
-        super().__init__(None, environment.machine(None), (), (0,))
+        super().__init__(None, environment.make_machine(None), (), (0,))
         self.seen: list[bool] = []
 
-    def edge(self, *, first: bool = False) -> None:
+    def sample_window_edge(self, *, first: bool = False) -> None:
         self.seen.append(first)
 
 
@@ -62,16 +62,18 @@ def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: py
 
     def step_at(second: float) -> int:
         now[0] = second
-        return job.look().step
+        return job.read_progress().step
 
-    job.take(Begin(rank=0, epoch=0, steps=50, measured=False))
-    job.take(StepsDone(rank=0, epoch=0, step=7))
+    job.handle_event(Begin(rank=0, epoch=0, steps=50, measured=False))
+    job.handle_event(StepsDone(rank=0, epoch=0, step=7))
     assert step_at(150.0) == 7
-    job.take(Begin(rank=0, epoch=1, steps=40, measured=True, seconds=10.0))
+    job.handle_event(Begin(rank=0, epoch=1, steps=40, measured=True, seconds=10.0))
     now[0] = 151.0
-    job.take(Begin(rank=1, epoch=1, steps=40, measured=True, seconds=10.0))  # no new beginning
+    job.handle_event(Begin(rank=1, epoch=1, steps=40, measured=True, seconds=10.0))  # no new beginning
     assert [step_at(second) for second in (150.0, 152.5, 157.49, 160.0, 175.0)] == [0, 10, 29, 40, 40]
-    job.take(End(rank=0, epoch=1, measured=True, steps=40, t0=150, t1=175, first_batch_s=0, train_loss=1))
+    job.handle_event(
+        End(rank=0, epoch=1, measured=True, steps=40, t0=150, t1=175, first_batch_s=0, train_loss=1)
+    )
     assert step_at(155.0) == 0
 
 

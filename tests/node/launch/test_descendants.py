@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from gpubench.node.launch import descendants
-from gpubench.node.launch.descendants import kill, process
+from gpubench.node.launch.descendants import find_process, kill
 
 SLEEPS = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
 REUSED = """
@@ -75,9 +75,9 @@ def test_all_below_a_process_are_found_and_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         parent.stdout.readline()
-        (child,) = descendants.descendants(process(parent.pid))
+        (child,) = descendants.list_descendants(find_process(parent.pid))
         kill([child])
         assert parent.wait(10) == 0
         kill([child])  # twice is once
     assert not child.is_running()
-    assert descendants.descendants(process(parent.pid)) == []
+    assert descendants.list_descendants(find_process(parent.pid)) == []

@@ -9,7 +9,7 @@ import pytest
 import scripted
 from whole_conversations import RICH, STREAM, STREAMED, WHOLE, Message, heard, order, plainly, told
 
-from gpubench.node.launch.event_checker import InvalidEventError, check_event
+from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 
 
 @pytest.mark.parametrize("events", [WHOLE, RICH, STREAMED], ids=["plain", "rich", "stream"])
@@ -43,7 +43,7 @@ HELLO: dict[str, Any] = {"event": "hello", "rank": 0, "pid": 7, "cuda": None, "t
 )
 def test_what_is_no_event_is_told_in_one_harmless_line(data: bytes, words: str) -> None:
     with pytest.raises(InvalidEventError) as caught:
-        check_event(0, data)
+        parse_event(0, data)
     said = str(caught.value)
     assert words in said
     assert said.isprintable()

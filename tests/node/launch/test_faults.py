@@ -9,7 +9,7 @@ from family import blamed
 
 from gpubench.doctor import remedies
 from gpubench.node.launch import attempt
-from gpubench.node.launch.faults import with_advice
+from gpubench.node.launch.faults import format_with_advice
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.outcome import find_ending
 from gpubench.schema.events import Error, RankExit, Result
@@ -75,7 +75,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
 def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -> None:
-    told = with_advice(text)
+    told = format_with_advice(text)
     assert told.startswith(f"{text}; {means}")
     assert told.count("; " + means) == 1
     assert ": " in told.removeprefix(f"{text}; {means}"), "and what to do"
@@ -85,9 +85,9 @@ def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
 def test_the_doctor_says_of_an_error_what_a_sweep_says(text: str, means: str) -> None:
     for known in (remedies.TORCH, remedies.NVML):
-        remedy = remedies.remedy(text, known, "")
+        remedy = remedies.choose_remedy(text, known, "")
         assert remedy.startswith(means)
-        assert with_advice(text) == f"{text}; {remedy}"
+        assert format_with_advice(text) == f"{text}; {remedy}"
 
 
 def error(rank: int, reason: str, at: float) -> Error:
@@ -141,7 +141,7 @@ def test_what_a_watchdog_says_before_it_aborts_is_told_not_its_stack(tmp_path: P
         "Exception raised from c10_cuda_check_implementation at /pytorch/c10/cuda/CUDAException.cpp:43\n"
         + "".join(f"frame #{n}: {'c10d::ProcessGroupNCCL::Watchdog::run() + 0x98 ' * 4}\n" for n in range(20))
     )
-    words = TrialLog(log).last_words()
+    words = TrialLog(log).find_last_line()
     assert words == what.strip()
     _, reason = find_ending([aborted(1, 1.0)], Result, 2, words)
     assert blamed(reason) == (1, "SIGABRT")
@@ -155,9 +155,9 @@ def test_the_error_is_told_not_what_a_kernel_s_threads_print_of_it(tmp_path: Pat
     threads = "/pytorch/aten/src/ATen/native/cuda/IndexKernelUtils.cu:16: vectorized_gather_kernel"
     log = tmp_path / "log"
     log.write_text(f"{said}\n{threads}: block: [0,0,0], thread: [1,0,0] Assertion `ok` failed.\n{threads}")
-    assert TrialLog(log).last_words() == said.strip()
+    assert TrialLog(log).find_last_line() == said.strip()
     log.write_text(threads)
-    assert TrialLog(log).last_words() == threads
+    assert TrialLog(log).find_last_line() == threads
 
 
 # ---- real ranks ----

@@ -12,10 +12,10 @@ from family import Onlooker, left, line_of, nobody_left
 from scripted import SIGKILLED
 
 from gpubench.node import environment
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.schema.events import Begin, End, Filling, Result, Warm
@@ -222,10 +222,10 @@ def stored(folder, server, *models, **fields):
         jobs=tuple(f"model={MODELS}{model}" for model in models),
         timeout="60s",
     )
-    experiment = with_options(parse('name = "test"\n[run]\nrounds = 1\n', "test"), options)
-    machine = environment.machine(None)
-    sources = Disk()
-    plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
+    experiment = apply_options(parse_experiment('name = "test"\n[run]\nrounds = 1\n', "test"), options)
+    machine = environment.make_machine(None)
+    sources = DiskSources()
+    plan = expand_experiment(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.runner.results.create()
     run_with(server, sweep, QuietView())

@@ -14,7 +14,7 @@ from family import left
 from msgspec import structs
 
 from gpubench.schema.order import WholeEpochs
-from gpubench.schema.validation import plain
+from gpubench.schema.validation import convert_to_plain
 
 DRIVER = """
 import json, sys
@@ -64,7 +64,7 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     )
     assert parent.stdin is not None
     assert parent.stdout is not None
-    parent.stdin.write(json.dumps(plain(order)))
+    parent.stdin.write(json.dumps(convert_to_plain(order)))
     parent.stdin.close()
     # The trial's second epoch begins: both loader workers are there.
     pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]

@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_is_private_and_goes_with_what_is_in_it(home: Path) -> None:
-    with scratch.scratch_folder() as folder:
+    with scratch.open_scratch_folder() as folder:
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folder / "left").mkdir()
         assert folder.parent == home
@@ -40,7 +40,7 @@ def test_where_none_can_be_made_that_is_one_line(home: Path, monkeypatch: pytest
         pytest.raises(
             UnusableError, match=r"no folder for temporary files can be made: No such file .*TMPDIR"
         ),
-        scratch.scratch_folder(),
+        scratch.open_scratch_folder(),
     ):
         pass
 
@@ -56,14 +56,14 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Pa
     )
     assert other.stdout is not None
     folder = Path(other.stdout.readline().strip())
-    scratch.remove_abandoned()
+    scratch.remove_abandoned_folders()
     assert folder.exists(), "its process lives"
     other.send_signal(signal.SIGKILL)
     other.wait()
     (home / "gpubench-of-an-older-version").mkdir()
     (home / "gpubench-file").touch()
     (home / "gpubench-link").symlink_to(folder)
-    scratch.remove_abandoned()
+    scratch.remove_abandoned_folders()
     assert sorted(p.name for p in home.iterdir()) == [
         "gpubench-file",
         "gpubench-link",

@@ -72,7 +72,7 @@ def note(folder: Path, pid: int, *, namespace: str | None = None, at: float | No
     """A scratch folder in which a process has noted itself."""
     place = folder / "0"
     place.mkdir(exist_ok=True)
-    line = f"{pid} {linux.pid_namespace() if namespace is None else namespace} {at or time.time()}\n"
+    line = f"{pid} {linux.read_pid_namespace() if namespace is None else namespace} {at or time.time()}\n"
     with (place / shared_memory.NOTES).open("a") as file:
         file.write(line)
     return place
@@ -93,7 +93,7 @@ def test_only_segments_of_processes_that_noted_themselves_go(tmp_path: Path, mem
         (memory / name).touch()
     (memory / f"torch_{mine}_2_0").symlink_to(others)
     kept = {p.name for p in memory.iterdir()} - {path.name}
-    assert shared_memory.clear(note(tmp_path, mine), memory) == [path.name]
+    assert shared_memory.remove_leftover_segments(note(tmp_path, mine), memory) == [path.name]
     assert {p.name for p in memory.iterdir()} == kept
 
 
@@ -105,7 +105,7 @@ def test_what_may_be_another_s_stays(tmp_path: Path, memory: Path, whose: str) -
     place = note(tmp_path, pid, namespace="pid:[1]" if whose == "of another namespace" else None, at=at)
     if whose == "unnoted":
         (place / shared_memory.NOTES).unlink()
-    assert shared_memory.clear(place, memory) == []
+    assert shared_memory.remove_leftover_segments(place, memory) == []
     assert path.exists()
 
 
@@ -119,11 +119,11 @@ def test_what_a_killed_sweep_s_processes_left_goes_with_the_next_sweep(
     pid = gone()
     path = real(pid)
     note(abandoned, pid)
-    with scratch.scratch_folder() as used:  # of a sweep that lives
+    with scratch.open_scratch_folder() as used:  # of a sweep that lives
         other = gone()
         others = real(other)
         note(used, other)
-        scratch.remove_abandoned()
+        scratch.remove_abandoned_folders()
         assert others.exists()
     assert not path.exists()
     assert not abandoned.exists()

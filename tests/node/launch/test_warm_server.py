@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpubench
-from gpubench.node.launch.fork_server import child_environment
+from gpubench.node.launch.fork_server import make_torch_environment
 
 MODELS = "tests/train/user_models.py:"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -40,7 +40,7 @@ def test_the_server_is_of_the_same_gpubench_as_the_command(tmp_path: Path) -> No
     other = tmp_path / "gpubench"
     other.mkdir()
     (other / "__init__.py").write_text("raise SystemExit('the wrong one')")
-    environment = child_environment({"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)})
+    environment = make_torch_environment({"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)})
     code = "import gpubench; print(gpubench.__file__)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True

@@ -40,7 +40,7 @@ def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -
     ],
 )
 def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: bytes, where: str) -> None:
-    PartsFolder(tmp_path).node_info(1).write_bytes(written)
+    PartsFolder(tmp_path).make_info_path(1).write_bytes(written)
     waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:
         with pytest.raises(LostError, match=rf"no part of gpubench \S+ writes \({where}"):
@@ -50,7 +50,7 @@ def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: byte
 
 
 def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
-    PartsFolder(tmp_path).node_info(1).write_text(
+    PartsFolder(tmp_path).make_info_path(1).write_text(
         '{"file":"node","version":"0.0","host":"n2","gpus":[],"cpu_name":"c","cpu_ids":[0],"address":"10.0.0.1",'
         '"interface":"eth0","network_stack":"b net:[1]"}'
     )

@@ -131,7 +131,7 @@ def test_events_are_of_all_ranks_and_on_one_time_line() -> None:
 def test_figures_are_of_both_nodes() -> None:
     """Memory of the fullest GPU, energy of all, use of the CPUs of both, their seconds and memory in sum."""
     done = both(told(T0), told(T0 - OFFSET))
-    found = compute_figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
+    found = compute_figures(done.watched.replace_windows([Window(T0, T1, 0, measured=True)]))
     result = found.result
     assert result["gpu_mem_mib"] == 1000.0
     assert result["gpu_util_pct"] == pytest.approx(75.0)
@@ -160,7 +160,7 @@ def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
         part(0, attempt(T0, told(T0), watched=first)),
         part(1, attempt(T0 - OFFSET, told(T0 - OFFSET), watched=far)),
     )
-    found = compute_figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
+    found = compute_figures(done.watched.replace_windows([Window(T0, T1, 0, measured=True)]))
     assert found.result["cpu_util_pct"] == pytest.approx(25.0)
 
 

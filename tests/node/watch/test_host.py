@@ -57,9 +57,9 @@ def test_one_busy_core_is_read_back() -> None:
     core = min(os.sched_getaffinity(0))
     with python(f"os.sched_setaffinity(0, [{core}])\nprint('up', flush=True)\nwhile True: pass") as child:
         line(child)
-        t0, before = time.monotonic(), host.cpu_time([core])
+        t0, before = time.monotonic(), host.read_cpu_time([core])
         time.sleep(1.0)
-        t1, after = time.monotonic(), host.cpu_time([core])
+        t1, after = time.monotonic(), host.read_cpu_time([core])
     usable = (t1 - t0) - (after.stolen - before.stolen)
     assert 100 * (after.busy - before.busy) / usable == pytest.approx(100, abs=2)
 
@@ -69,13 +69,13 @@ def test_a_kernel_that_counts_nothing_is_no_zero(monkeypatch: pytest.MonkeyPatch
         host, "_read", lambda _: b"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nintr 0\n"
     )
     with pytest.raises(HostError, match="no CPU times"):
-        host.cpu_time([0])
+        host.read_cpu_time([0])
 
 
 def test_idle_waiting_and_stolen_time_is_not_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     text = b"cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 100 200 8 16 400 1 2\ncpu1 5 5 5 5 5 5 5 5 5 5\nintr 0\n"
     monkeypatch.setattr(host, "_read", lambda _: text)
-    time_ = host.cpu_time([0])
+    time_ = host.read_cpu_time([0])
     tick = os.sysconf("SC_CLK_TCK")
     assert (time_.busy * tick, time_.stolen * tick) == pytest.approx((31, 400))
 
@@ -83,10 +83,10 @@ def test_idle_waiting_and_stolen_time_is_not_busy(monkeypatch: pytest.MonkeyPatc
 def test_cgroup_time_of_both_versions(tmp_path: Path) -> None:
     (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
     (tmp_path / "cpuacct.usage").write_text("2500000000\n")
-    assert host.cgroup_cpu_s(str(tmp_path / "cpu.stat")) == 2.5
-    assert host.cgroup_cpu_s(str(tmp_path / "cpuacct.usage")) == 2.5
+    assert host.read_cgroup_cpu_s(str(tmp_path / "cpu.stat")) == 2.5
+    assert host.read_cgroup_cpu_s(str(tmp_path / "cpuacct.usage")) == 2.5
     with pytest.raises(HostError, match="No such file"):
-        host.cgroup_cpu_s(str(tmp_path / "gone" / "cpu.stat"))
+        host.read_cgroup_cpu_s(str(tmp_path / "gone" / "cpu.stat"))
 
 
 # ---------------------------------------------------------------- CPU seconds of a tree
@@ -107,7 +107,7 @@ def test_the_tree_holds_grandchildren_and_those_forked_by_threads() -> None:
         line(child)
         time.sleep(0.1)
         tree = ProcessTree(child.pid)
-        pids = tree.pids()
+        pids = tree.list_pids()
         assert pids[0] == child.pid
         below = psutil.Process(child.pid).children(recursive=True)
         assert set(pids) == {child.pid, *(process.pid for process in below)}
@@ -152,7 +152,7 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
     with python(code) as child:
         line(child)
         tree = ProcessTree(child.pid)
-        tree.pids()
+        tree.list_pids()
 
         def reaped_meanwhile(pid: int, thread: int) -> list[int]:
             if pid == child.pid and real(pid, thread):
@@ -168,7 +168,7 @@ def test_a_tree_without_its_root_has_a_reason() -> None:
     with python("time.sleep(60)") as child:
         tree = ProcessTree(child.pid)
         tree.cpu_s()
-    for read in (tree.cpu_s, tree.pids, tree.pss_mib):
+    for read in (tree.cpu_s, tree.list_pids, tree.pss_mib):
         with pytest.raises(HostError, match="is gone"):
             read()
 

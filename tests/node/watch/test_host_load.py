@@ -18,14 +18,14 @@ from swept import ASKED
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, host_load
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.run import announce
 from gpubench.run.announce import print_plan
-from gpubench.run.checks import other_load
+from gpubench.run.checks import describe_other_load
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def spinner(one_cpu: Machine) -> Iterator[None]:
 @pytest.mark.usefixtures("spinner")
 def test_other_work_is_told_in_cpus(one_cpu: Machine) -> None:
     began = time.monotonic()
-    found = other_load(node_of(one_cpu))
+    found = describe_other_load(node_of(one_cpu))
     assert time.monotonic() - began < 0.6
     assert found.endswith(" of 1 CPU")
     assert float(found.split()[0]) > 0.8
@@ -59,8 +59,8 @@ def test_from_10_per_cent_on(
 ) -> None:
     """Seconds of other work in 0.3 s of one CPU; never more than all of them."""
     readings = iter([5.0, 5.0 + busy_s])
-    monkeypatch.setattr(host, "cpu_time", lambda _: host.CpuTime(next(readings), 0.0))
-    assert other_load(node_of(one_cpu)) == found
+    monkeypatch.setattr(host, "read_cpu_time", lambda _: host.CpuTime(next(readings), 0.0))
+    assert describe_other_load(node_of(one_cpu)) == found
 
 
 @pytest.mark.parametrize("load", ["1.8 of 2 CPUs", ""])
@@ -68,8 +68,10 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, load: str
 ) -> None:
     """In the announcement and in `-n`; on a quiet machine nothing is said."""
-    asked = with_options(parse(ASKED.format(name="t"), "t"), Options(fields={"batch_size": "8"}))
-    work = sweep_of(expand(asked, device="cpu", sources=Disk()), tmp_path, scripted.computer())
+    asked = apply_options(parse_experiment(ASKED.format(name="t"), "t"), Options(fields={"batch_size": "8"}))
+    work = sweep_of(
+        expand_experiment(asked, device="cpu", sources=DiskSources()), tmp_path, scripted.computer()
+    )
     monkeypatch.setattr(announce, "other_load", lambda _: load)
     view = Heard()
     assert announce.announce(work, work.list_round(1), view, yes=True)
@@ -89,9 +91,9 @@ def test_under_a_quota_the_cgroup_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
         scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=2, cpu_usage_file="/sys/fs/cgroup/cpu.stat"
     )
     readings = iter([1.0, 1.1])
-    monkeypatch.setattr(host, "cgroup_cpu_s", lambda _: next(readings))
-    monkeypatch.setattr(host, "cpu_time", lambda _: host.CpuTime(7.0, 0.0))
-    assert host_load.busy_pct(machine, 0.1) == pytest.approx(50, rel=0.2)
+    monkeypatch.setattr(host, "read_cgroup_cpu_s", lambda _: next(readings))
+    monkeypatch.setattr(host, "read_cpu_time", lambda _: host.CpuTime(7.0, 0.0))
+    assert host_load.measure_busy_pct(machine, 0.1) == pytest.approx(50, rel=0.2)
 
 
 @pytest.mark.parametrize(("busy", "taken"), [(0.0, 0.0), (56.0, 0.0), (58.0, 25.0), (64.0, 100.0)])
@@ -100,8 +102,8 @@ def test_of_a_number_of_cpus_what_the_others_have_no_room_for_counts(
 ) -> None:
     """Eight of 64 CPUs, none in particular: 56 may be busy and take nothing."""
     machine = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=8)
-    monkeypatch.setattr(host, "cpu_time", on_all(busy))
-    assert host_load.busy_pct(machine, 0.1) == pytest.approx(taken, abs=3)
+    monkeypatch.setattr(host, "read_cpu_time", on_all(busy))
+    assert host_load.measure_busy_pct(machine, 0.1) == pytest.approx(taken, abs=3)
 
 
 def on_all(busy_cpus: float) -> Callable[[Any], host.CpuTime]:

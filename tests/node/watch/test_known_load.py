@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.environment import Machine, machine
+from gpubench.node.environment import Machine, make_machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import Figures, compute_figures
@@ -64,22 +64,22 @@ class Read:
 def read_back(load: str, cpus: tuple[int, ...]) -> Read:
     """Watches a process that runs `load` between two calls of `say()`, from outside."""
     watcher = Watcher(None, a_machine(), [], cpus)
-    watcher.before()
+    watcher.sample_before_trial()
     with python(load) as child:
         assert child.stdout
         watcher.start(child.pid)
         t0, before = json.loads(child.stdout.readline())
         stat0 = proc_stat(cpus)
-        watcher.edge(first=True)
+        watcher.sample_window_edge(first=True)
         while (left := t0 + WINDOW_S - 0.1 - time.monotonic()) > 0:
             time.sleep(min(left, max(0.0, watcher.next_deadline() - time.monotonic())))
-            watcher.tick()
+            watcher.sample_due()
         t1, after = json.loads(child.stdout.readline())
-        watcher.edge()
+        watcher.sample_window_edge()
         stat1 = proc_stat(cpus)
-        watcher.settle()
+        watcher.sample_final_memory()
     return Read(
-        got=compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)])),
+        got=compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)])),
         seconds=t1 - t0,
         rusage_s=after - before,
         stat_pct=100 * (stat1[0] - stat0[0]) / (stat1[1] - stat0[1]),
@@ -87,7 +87,7 @@ def read_back(load: str, cpus: tuple[int, ...]) -> Read:
 
 
 def a_machine() -> Machine:
-    return machine(None)
+    return make_machine(None)
 
 
 @contextmanager
@@ -161,10 +161,10 @@ hold(64); torch.cuda.empty_cache()
 def test_memory_that_is_held_is_read_back(mib: int) -> None:
     """X MiB by torch between two readings of one process; and the trial's peak is that process at its fullest."""
     nvml = open_nvml()
-    here = machine(nvml)
+    here = make_machine(nvml)
     uuid = here.gpus[0].uuid
     watcher = Watcher(nvml, here, [uuid], here.cpu_ids)
-    watcher.before()
+    watcher.sample_before_trial()
     code = f"{HOLD}\nsay(); kept = hold({mib}); say(); del kept; torch.cuda.empty_cache(); say()"
     with python(code, CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=uuid) as child:
         watcher.start(child.pid)
@@ -174,17 +174,17 @@ def test_memory_that_is_held_is_read_back(mib: int) -> None:
             assert child.stdout
             assert child.stdin
             times.append(json.loads(child.stdout.readline())[0])
-            watcher.edge()
+            watcher.sample_window_edge()
             # Slots of the regular samples pass: what the figures are made of.
             until = time.monotonic() + 1.2
             while time.monotonic() < until:
                 time.sleep(max(0.0, min(until, watcher.next_deadline()) - time.monotonic()))
-                watcher.tick()
+                watcher.sample_due()
             own.append(watcher.process_gpu_mib())
             child.stdin.write("\n")
             child.stdin.flush()
         got: dict[str, Any] = compute_figures(
-            watcher.watched().cut([Window(times[0], times[2], 0, True)])
+            watcher.make_watched().replace_windows([Window(times[0], times[2], 0, True)])
         ).result
     before, held, after = ((now or {}).get(uuid) for now in own)
     print(f"{mib} MiB: {before}, {held}, {after}; {got['gpu_mem_mib']} by {got['gpu_mem_source']}")

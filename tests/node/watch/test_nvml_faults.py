@@ -26,10 +26,10 @@ from gpubench.node.watch.idle import look_at_gpus
 from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import Call, Utilisation
 from gpubench.node.watch.watcher import Watcher
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.record.figures import Figures, compute_figures
 from gpubench.render.live import QuietView
@@ -216,7 +216,7 @@ def watch(watcher: Watcher, clock: Clock, wall: Clock, seconds: float) -> None:
     while watcher.next_deadline() <= end + 1e-9:
         clock.now = max(clock.now, watcher.next_deadline())
         wall.now = clock.now + ahead
-        watcher.tick()
+        watcher.sample_due()
     clock.now = end
     wall.now = clock.now + ahead
 
@@ -234,7 +234,7 @@ def trial(
     inner.full_from = math.inf
     nvml: Nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
     watcher = Watcher(nvml, machine(), [G0, G1], machine().cpu_ids, clock, wall)
-    watcher.before()
+    watcher.sample_before_trial()
     watcher.start(pid)
     watch(watcher, clock, wall, 2)
     inner.answers["processes"] = {G0: [(pid, 5000)], G1: [(pid, 4000)]}
@@ -244,17 +244,17 @@ def trial(
         t0 = clock.now
         if epoch == 1:
             inner.full_from = t0
-        watcher.edge(first=epoch == 1)
+        watcher.sample_window_edge(first=epoch == 1)
         watch(watcher, clock, wall, EPOCH_S)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
-        watcher.edge()
+        watcher.sample_window_edge()
         watch(watcher, clock, wall, 0.05)
-    watcher.settle()
+    watcher.sample_final_memory()
     inner.full_until = clock.now
     watch(watcher, clock, wall, 1)
-    watcher.after()
-    watcher.now()
-    return compute_figures(watcher.watched().cut(windows))
+    watcher.fetch_last_samples()
+    watcher.make_live_readings()
+    return compute_figures(watcher.make_watched().replace_windows(windows))
 
 
 def machine() -> Machine:
@@ -394,8 +394,8 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     nvml.inner.answers["processes"] = {G0: [(os.getpid(), 5000)]}
     turns = [*([call] for call in CALLS), CALLS] if when == "at once" else [CALLS]
     batches = ",".join(str(64 + 16 * k) for k in range(len(turns)))
-    experiment = with_options(parse(BASE, "test"), Options(fields={"batch_size": batches}))
-    plan = expand(experiment, device="cuda", sources=Disk(), order="given")
+    experiment = apply_options(parse_experiment(BASE, "test"), Options(fields={"batch_size": batches}))
+    plan = expand_experiment(experiment, device="cuda", sources=DiskSources(), order="given")
     work = sweep_of(plan, tmp_path / "results", machine(), nvml=nvml)
     work.load()
     work.runner.results.create()
@@ -410,7 +410,7 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     launcher.close()
     assert (summary.ran, summary.failed) == (len(turns), 0)
     for record in sorted(Results(tmp_path / "results").records(), key=lambda r: r.trial.batch_size):
-        json.loads(json.dumps(record.stored()))
+        json.loads(json.dumps(record.to_stored()))
         assert record.status == "ok"
         for column in (c.name for c in MEASURED if c.name != "doubts"):
             value, why = vars(record.result).get(column), record.missing.get(column)

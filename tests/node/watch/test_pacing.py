@@ -9,18 +9,18 @@ from gpubench.node.watch.pacing import Schedule, TimeBudget
 
 def test_everything_is_due_at_the_start_and_once_a_slot() -> None:
     schedule = Schedule({"fast": 0.1, "slow": 1.0}, start=100.0)
-    assert schedule.due(100.0) == ["fast", "slow"]
-    assert schedule.due(100.05) == []
+    assert schedule.take_due(100.0) == ["fast", "slow"]
+    assert schedule.take_due(100.05) == []
     assert schedule.next_deadline == pytest.approx(100.1)
-    assert schedule.due(100.1) == ["fast"]
+    assert schedule.take_due(100.1) == ["fast"]
 
 
 def test_a_late_tick_skips_slots_and_keeps_to_the_grid() -> None:
     schedule = Schedule({"fast": 0.1}, start=0.0)
-    schedule.due(0.0)
-    assert schedule.due(0.57) == ["fast"]
+    schedule.take_due(0.0)
+    assert schedule.take_due(0.57) == ["fast"]
     assert schedule.skipped == {"fast": pytest.approx([0.1, 0.2, 0.3, 0.4])}
-    assert schedule.due(0.57) == []
+    assert schedule.take_due(0.57) == []
     assert schedule.next_deadline == pytest.approx(0.6)
 
 
@@ -28,7 +28,7 @@ def test_slots_do_not_drift_over_an_hour() -> None:
     schedule = Schedule({"fast": 0.1}, start=12345.678)
     taken = 0
     while schedule.next_deadline < 12345.678 + 3600 - 1e-6:
-        taken += len(schedule.due(schedule.next_deadline))
+        taken += len(schedule.take_due(schedule.next_deadline))
     assert taken == 36_000
     assert schedule.skipped == {"fast": []}
 
@@ -38,8 +38,8 @@ def test_never_twice_in_a_slot_and_never_lost(start: float, sleeps: list[float])
     schedule, now, taken = Schedule({"x": 0.1}, start), start, 0
     for sleep in [0.0, *sleeps]:
         now += sleep
-        taken += len(schedule.due(now))
-        assert schedule.due(now) == []
+        taken += len(schedule.take_due(now))
+        assert schedule.take_due(now) == []
         assert now < schedule.next_deadline <= now + 0.1 + 1e-6
     slots_passed = (now - start) / 0.1
     assert taken + len(schedule.skipped["x"]) == pytest.approx(slots_passed, abs=1.01)

@@ -16,7 +16,7 @@ from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import compute_figures
-from gpubench.record.host_figures import cpu_s
+from gpubench.record.host_figures import compute_cpu_s
 from gpubench.schema.watched import Window
 
 G0, G1, G2 = (gpu(i).uuid for i in range(3))
@@ -65,7 +65,7 @@ def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> lis
     watchers: list[Watcher] = []
 
     def other_jobs_pids(of: int) -> Callable[[], Collection[int]]:
-        return lambda: set().union(*(w.pids() for place, w in enumerate(watchers) if place != of))
+        return lambda: set().union(*(w.list_pids() for place, w in enumerate(watchers) if place != of))
 
     for place, gpus in enumerate(jobs):
         others = {uuid for other, uuids in enumerate(jobs) if other != place for uuid in uuids}
@@ -89,7 +89,7 @@ def watch(watchers: Sequence[Watcher], clock: Clock, seconds: float) -> None:
     while (nearest := min(w.next_deadline() for w in watchers)) <= end + 1e-9:
         clock.now = max(clock.now, nearest)
         for watcher in watchers:
-            watcher.tick()
+            watcher.sample_due()
     clock.now = end
 
 
@@ -99,23 +99,23 @@ def watch(watchers: Sequence[Watcher], clock: Clock, seconds: float) -> None:
 def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -> None:
     clock, nvml = Clock(), FakeNvml()
     one, other = side_by_side(nvml, clock, [[G0], [G0]])
-    assert one.pids() == set()
+    assert one.list_pids() == set()
     for watcher in (one, other):
-        watcher.before()
+        watcher.sample_before_trial()
     a, b = start(), start()
     one.start(a)
     nvml.answers["processes"] = {G0: [(a, 5000), (b, 3000), (STRANGER, 100)]}
     watch([one], clock, 1.5)  # the other's tree is not known yet
     other.start(b)
     watch([one, other], clock, 2)
-    assert (one.pids(), other.pids()) == ({a}, {b})
+    assert (one.list_pids(), other.list_pids()) == ({a}, {b})
     for watcher, mib in ((one, 5000), (other, 3000)):
-        got = compute_figures(watcher.watched().cut([]))
+        got = compute_figures(watcher.make_watched().replace_windows([]))
         (stranger,) = got.strangers
         assert stranger.startswith(f"process {STRANGER} (?)")
         assert "100 MiB on GPU 0" in stranger
         assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (mib, "nvml-process")
-        assert watcher.now().gpu_mem_mib == mib
+        assert watcher.make_live_readings().gpu_mem_mib == mib
 
 
 # ---------------------------------------------------------------- memory
@@ -127,17 +127,17 @@ def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list
     clock, nvml = Clock(), FakeNvml(answers={"memory": {G0: 700, G1: 700, G2: 700}})
     one, alone = side_by_side(nvml, clock, [gpus, [G0], [G2]])[::2]
     for watcher in (one, alone):
-        watcher.before()
+        watcher.sample_before_trial()
         watcher.start(start())
     nvml.answers["memory"] = {G0: 9700, G1: 1700, G2: 4700}
     watch([one, alone], clock, 2)
-    got = compute_figures(one.watched().cut([Window(1000.0, 1002.0, 0, True)]))
+    got = compute_figures(one.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
     assert got.missing["gpu_mem_mib"].endswith(", on GPU 0")
     assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
-    assert one.now().gpu_mem_mib is None
-    got = compute_figures(alone.watched().cut([Window(1000.0, 1002.0, 0, True)]))
-    assert (got.result["gpu_mem_mib"], alone.now().gpu_mem_mib) == (4000, 4000)
+    assert one.make_live_readings().gpu_mem_mib is None
+    got = compute_figures(alone.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
+    assert (got.result["gpu_mem_mib"], alone.make_live_readings().gpu_mem_mib) == (4000, 4000)
 
 
 # ---------------------------------------------------------------- the whole GPU's figures, and energy
@@ -160,19 +160,21 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
     nvml.clock_s = clock
     watchers = side_by_side(nvml, clock, [[G0, G1], [G0], [G2]])
     for watcher in watchers:
-        watcher.before()
+        watcher.sample_before_trial()
     for watcher in watchers:
         watcher.start(start())
     windows = []
     for epoch in range(3):
         t0 = clock.now
         for watcher in watchers:
-            watcher.edge(first=epoch == 1)
+            watcher.sample_window_edge(first=epoch == 1)
         watch(watchers, clock, 4)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         for watcher in watchers:
-            watcher.edge()
-    both, one, alone = (compute_figures(watcher.watched().cut(windows)) for watcher in watchers)
+            watcher.sample_window_edge()
+    both, one, alone = (
+        compute_figures(watcher.make_watched().replace_windows(windows)) for watcher in watchers
+    )
     assert both.joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
     assert both.sampled_joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
     assert both.joules_by_epoch[2] == pytest.approx({G0: 2000, G1: 1200})
@@ -216,15 +218,18 @@ def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
             while time.monotonic() < t0 + 1.3:
                 time.sleep(0.02)
                 for watcher in (one, other):
-                    watcher.tick()
+                    watcher.sample_due()
             for watcher in (one, other):
-                watcher.edge(first=True)
+                watcher.sample_window_edge(first=True)
         finally:
             busy.kill()
             idle.kill()
-    spent, idled = cpu_s(one.watched(), t0, t0 + 1.2), cpu_s(other.watched(), t0, t0 + 1.2)
+    spent, idled = (
+        compute_cpu_s(one.make_watched(), t0, t0 + 1.2),
+        compute_cpu_s(other.make_watched(), t0, t0 + 1.2),
+    )
     assert spent is not None
     assert 0.1 < spent <= 1.25
     assert idled == 0
-    assert cpu_s(one.watched(), t0 - 1, t0 + 1) is None, "before it was watched"
-    assert cpu_s(one.watched(), t0, t0 + 99) is None
+    assert compute_cpu_s(one.make_watched(), t0 - 1, t0 + 1) is None, "before it was watched"
+    assert compute_cpu_s(one.make_watched(), t0, t0 + 99) is None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fake_nvml import FakeNvml, gpu, running
 
-from gpubench.node.environment import Gpu, Machine, machine
+from gpubench.node.environment import Gpu, Machine, make_machine
 from gpubench.node.watch import metrics
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
@@ -58,7 +58,7 @@ def watch(watcher: Watcher, clock: Clock, seconds: float) -> None:
     end = clock.now + seconds
     while watcher.next_deadline() <= end + 1e-9:
         clock.now = max(clock.now, watcher.next_deadline())
-        watcher.tick()
+        watcher.sample_due()
     clock.now = end
 
 
@@ -78,20 +78,20 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     nvml.answers["processes"] = {}
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     assert watcher.next_deadline() == math.inf
-    watcher.before()
+    watcher.sample_before_trial()
     watcher.start(child.pid)
     watch(watcher, clock, 2)
     nvml.answers["processes"] = healthy(child.pid).answers["processes"]
     windows = []
     for epoch in range(3):
         t0 = clock.now
-        watcher.edge(first=True)
+        watcher.sample_window_edge(first=True)
         watch(watcher, clock, 3)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
-        watcher.edge()
+        watcher.sample_window_edge()
     nvml.answers["processes"][G0] = [(child.pid, 5500)]
-    watcher.settle()
-    got = compute_figures(watcher.watched().cut(windows))
+    watcher.sample_final_memory()
+    got = compute_figures(watcher.make_watched().replace_windows(windows))
     assert got.result["gpu_mem_mib"] == 5500
     assert got.result["gpu_mem_source"] == "nvml-process"
     assert got.result["gpu_util_pct"] == pytest.approx(80)
@@ -104,10 +104,10 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     # Before its context is there nothing is missed.
     assert got.provenance["gpu_mem_mib"]["gaps"] == 0
     assert got.strangers == []
-    live = watcher.now()
+    live = watcher.make_live_readings()
     assert (live.gpu_mem_mib, live.gpu_util_pct) == (5500, 80)
     assert live.cpu_util_pct is not None
-    rows = watcher.watched().samples.rows(1000.0)
+    rows = watcher.make_watched().samples.rows(1000.0)
     assert rows == sorted(rows)
     util = [r for r in rows if r[1:3] == ("1", "gpu_util_pct")]
     # 11 s at 10 Hz, both ends.
@@ -135,13 +135,13 @@ def test_a_call_that_fails_empties_its_columns_alone(
 ) -> None:
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
-    watcher.before()
+    watcher.sample_before_trial()
     nvml.answers["memory"] = {G0: 3700, G1: 2700}
     nvml.broken = {call}
     watcher.start(child.pid)
     watch(watcher, clock, 4)
-    watcher.settle()
-    got = compute_figures(watcher.watched().cut([Window(1000.5, 1003.0, 1, True)]))
+    watcher.sample_final_memory()
+    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.5, 1003.0, 1, True)]))
     for column in (c.name for c in metrics.GPU_COLUMNS):
         if column in columns:
             assert got.missing[column] == f"{call}: Not Supported"
@@ -161,7 +161,7 @@ def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     watch(watcher, clock, 1)
     nvml.broken = set()
     watch(watcher, clock, 2)
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1004.0, 1, True)]))
+    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1004.0, 1, True)]))
     assert got.result["gpu_util_pct"] == 90
     assert got.provenance["gpu_util_pct"]["gaps"] == 10
 
@@ -170,14 +170,14 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     clock, nvml = Clock(), healthy(child.pid)
     nvml.answers["processes"] = {}
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
-    watcher.before()
+    watcher.sample_before_trial()
     nvml.answers["processes"] = {G0: [(987654, 6000)]}  # the trial, under the host's number
     nvml.answers["memory"] = {G0: 6700, G1: 700}
     watcher.start(child.pid)
     watch(watcher, clock, 2)
     assert watcher.process_gpu_mib() is None
-    assert watcher.now().gpu_mem_mib == 6000
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
+    assert watcher.make_live_readings().gpu_mem_mib == 6000
+    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1002.0, 1, True)]))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
     # It may well be the trial itself.
     assert got.strangers == []
@@ -189,7 +189,7 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
     clock, nvml = Clock(), FakeNvml(answers={"processes": {G0: [(1, 512)], G1: []}})
     root = os.getpid()  # the sleeping child is below this process
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
-    watcher.before()
+    watcher.sample_before_trial()
     nvml.answers["processes"] = {
         G0: [(1, 512), (root, 1000), (child.pid, 2000)],
         G1: [(child.pid, 500), (987654, 3000)],
@@ -197,7 +197,7 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
     watcher.start(root)
     assert watcher.process_gpu_mib() == {G0: 3000, G1: 500}
     watch(watcher, clock, 1)
-    strangers = compute_figures(watcher.watched().cut([])).strangers
+    strangers = compute_figures(watcher.make_watched().replace_windows([])).strangers
     assert len(strangers) == 2
     assert strangers[0].startswith("process 1 (")
     assert strangers[0].endswith("512 MiB on GPU 0")
@@ -213,8 +213,8 @@ def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Pope
     child.kill()
     child.wait()
     watch(watcher, clock, 2)
-    watcher.settle()
-    got = compute_figures(watcher.watched().cut([Window(1000.5, 1002.5, 0, True)]))
+    watcher.sample_final_memory()
+    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.5, 1002.5, 0, True)]))
     assert got.result["gpu_mem_mib"] == 5000
     assert "is gone" in got.missing["cpu_s_per_epoch"]
     assert "is gone" in got.missing["host_mem_mib"]
@@ -228,8 +228,8 @@ def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subpr
     watcher.start(child.pid)
     clock.now += 1
     usage.write_text("usage_usec 500000\n")
-    watcher.tick()
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
+    watcher.sample_due()
+    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1001.0, 1, True)]))
     assert got.result["cpu_util_pct"] == pytest.approx(50)
     assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
 
@@ -244,8 +244,8 @@ def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() ->
         t0 = time.monotonic()
         while time.monotonic() < t0 + 2.5:
             time.sleep(0.05)
-            watcher.tick()
-        got = compute_figures(watcher.watched().cut([Window(t0 + 0.2, t0 + 2.0, 1, True)]))
+            watcher.sample_due()
+        got = compute_figures(watcher.make_watched().replace_windows([Window(t0 + 0.2, t0 + 2.0, 1, True)]))
     finally:
         busy.kill()
         busy.wait()
@@ -270,23 +270,23 @@ def test_a_real_trial_of_known_load_is_read_back() -> None:
         "print(own.ru_utime + own.ru_stime + gone.ru_utime + gone.ru_stime - before, flush=True); sys.stdin.readline()"
     )
     watcher = Watcher(None, a_machine(), [], [core])
-    watcher.before()
+    watcher.sample_before_trial()
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout
         watcher.start(child.pid)
         t0 = float(child.stdout.readline())
-        watcher.edge(first=True)
+        watcher.sample_window_edge(first=True)
         while time.monotonic() < t0 + 2.4:
             time.sleep(max(0.0, watcher.next_deadline() - time.monotonic()))
-            watcher.tick()
+            watcher.sample_due()
         t1 = float(child.stdout.readline())
-        watcher.edge()
+        watcher.sample_window_edge()
         spent = float(child.stdout.readline())
-        watcher.settle()
+        watcher.sample_final_memory()
         child.communicate("\n")
-    got = compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
+    got = compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
     assert got.result["cpu_util_pct"] == pytest.approx(100, abs=2)
     # Whatever else this machine does on that core is no work of the tree.
     assert 0 < got.result["cpu_util_trial_pct"] <= got.result["cpu_util_pct"] + 1
@@ -336,10 +336,10 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         "torch.cuda.synchronize(); print(time.monotonic(), flush=True); sys.stdin.readline()"
     )
     nvml = open_nvml()
-    here = machine(nvml)
+    here = make_machine(nvml)
     uuid = here.gpus[0].uuid
     watcher = Watcher(nvml, here, [uuid], here.cpu_ids)
-    watcher.before()
+    watcher.sample_before_trial()
     with subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
@@ -350,24 +350,24 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         assert child.stdout
         watcher.start(child.pid)
         t0 = float(child.stdout.readline())
-        watcher.edge(first=True)
+        watcher.sample_window_edge(first=True)
         costs = []
         while not select.select([child.stdout], [], [], max(0.0, watcher.next_deadline() - time.monotonic()))[
             0
         ]:
             begin = time.perf_counter()
-            watcher.tick()
+            watcher.sample_due()
             costs.append(time.perf_counter() - begin)
         t1 = float(child.stdout.readline())
-        watcher.edge()
-        watcher.settle()
+        watcher.sample_window_edge()
+        watcher.sample_final_memory()
         own = watcher.process_gpu_mib()
         smi = subprocess.check_output(
             ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], text=True
         )
         child.communicate("\n")
     listed = {int(p): float(m) for p, m in (row.split(",") for row in smi.splitlines() if "N/A" not in row)}
-    got = compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
+    got = compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
     print(f"tick: mean {1e6 * sum(costs) / len(costs):.0f} µs, max {1e6 * max(costs):.0f} µs")
     print(got.result, got.provenance, got.strangers, listed, sep="\n")
     assert got.result["gpu_util_pct"] > 80
@@ -390,7 +390,7 @@ def test_torch_numbers_the_gpus_as_the_machine_does() -> None:
         "for i in range(torch.cuda.device_count()):\n"
         "    p = torch.cuda.get_device_properties(i); print(p.uuid, p.name, sep=',')"
     )
-    here = machine(open_nvml())
+    here = make_machine(open_nvml())
     out = subprocess.check_output(
         [sys.executable, "-c", code], text=True, env={**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     )
@@ -402,15 +402,15 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, wall=lambda: clock.now + 1.7e9)
     nvml.buffers[G0, "gpu_util_pct"] = [(1.7e9 + 999.9, 5.0)]
-    watcher.before()
+    watcher.sample_before_trial()
     watcher.start(child.pid)
     nvml.buffers[G0, "gpu_util_pct"] += [(1.7e9 + 1000 + k / 5, 50.0) for k in range(1, 101)]
     watch(watcher, clock, 20)
-    watcher.after()
-    got = compute_figures(watcher.watched().cut([Window(1002, 1018, 0, True)]))
+    watcher.fetch_last_samples()
+    got = compute_figures(watcher.make_watched().replace_windows([Window(1002, 1018, 0, True)]))
     assert got.result["gpu_util_pct"] == pytest.approx(50)
     assert "buffer" in got.provenance["gpu_util_pct"]["source"]
-    rows = [r for r in watcher.watched().samples.rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
+    rows = [r for r in watcher.make_watched().samples.rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
     # Each once, and none of the time before the trial.
     assert len(rows) == 100
     assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
@@ -421,15 +421,18 @@ def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
 ) -> None:
     clock, nvml = Clock(), FakeNvml()
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, lambda: 1.7e9 + clock.now)
-    watcher.before()
+    watcher.sample_before_trial()
     watcher.start(child.pid)
     watch(watcher, clock, 5)
     t0 = clock.now
     watch(watcher, clock, 3)
     nvml.buffers[G0, "power_w"] = [(1.7e9 + t0 + k / 50, 300.0) for k in range(150)]
     window = Window(t0, clock.now, 0, True)
-    watcher.settle()
+    watcher.sample_final_memory()
     nvml.buffers = {}
     clock.now += 9
-    watcher.after()
-    assert "buffer" in compute_figures(watcher.watched().cut([window])).provenance["power_w"]["source"]
+    watcher.fetch_last_samples()
+    assert (
+        "buffer"
+        in compute_figures(watcher.make_watched().replace_windows([window])).provenance["power_w"]["source"]
+    )
