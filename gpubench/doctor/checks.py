@@ -36,6 +36,9 @@ def examine(context: CheckContext, checks: Mapping[str, Sequence[Check]] = CHECK
             for result in check(context):
                 yield dataclasses.replace(result, group=group)
         except Exception as error:  # noqa: BLE001 - a machine may be broken in ways that no check foresaw
-            name, problem = check.__name__.replace("_", " "), f"{type(error).__name__}: {error}"
+            name, problem = (
+                check.__name__.removeprefix("check_").replace("_", " "),
+                f"{type(error).__name__}: {error}",
+            )
             result = make_failure(name, problem, "gpubench did not foresee this: please report it")
             yield dataclasses.replace(result, group="checks that broke")

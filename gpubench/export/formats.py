@@ -95,7 +95,11 @@ FORMATS: Mapping[str, Format] = {
         suffix=".xlsx", function="gpubench.export.workbook:make_workbook", is_text=False, package="xlsxwriter"
     ),
     "parquet": Format(
-        suffix=".parquet", function="gpubench.export.parquet:make_parquet", is_text=False, sheets=True, package="pyarrow"
+        suffix=".parquet",
+        function="gpubench.export.parquet:make_parquet",
+        is_text=False,
+        sheets=True,
+        package="pyarrow",
     ),
     "html": Format(suffix=".html", function="gpubench.render.page.page:make_page", is_text=False),
 }  # fmt: skip

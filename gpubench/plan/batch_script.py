@@ -143,8 +143,8 @@ def split_sbatch_arguments(words: Sequence[str]) -> tuple[str | None, list[str]]
             takes_value = False
         else:
             raise UsageError(
-                f"{quote_value(word)} is neither an experiment file nor the value of an option; options of the sweep stand "
-                "behind --: gpubench slurm EXPERIMENT.toml --partition gpu -- --rounds 5"
+                f"{quote_value(word)} is neither an experiment file nor the value of an option; options of the sweep "
+                "stand behind --: gpubench slurm EXPERIMENT.toml --partition gpu -- --rounds 5"
             )
     return file, options
 

@@ -120,7 +120,8 @@ def _list_work_problems(case: Combination) -> Iterator[str]:
         )
     if t.workers and t.workers % ranks:
         yield (
-            f"{format_count(t.workers, 'worker')} can't be shared equally by {ranks} processes: take a multiple of {ranks}"
+            f"{format_count(t.workers, 'worker')} can't be shared equally by {ranks} processes: "
+            f"take a multiple of {ranks}"
         )
     if t.execution == "graph" and not catalog.OPTIMIZERS[t.optimizer].capturable:
         yield f"a step of {t.optimizer} can't be captured into a CUDA graph"

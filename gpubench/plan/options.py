@@ -110,8 +110,8 @@ def parse_zip_option(text: str) -> Axis:
     steps = [step.split("/") for step in steps_text.split(",")]
     if len(set(names)) < max(2, len(names)) or any(len(step) != len(names) for step in steps):
         raise UsageError(
-            f"--zip {quote_value(text)}: write two fields or more, the values of one step with / between, and steps with "
-            "commas: batch_size,lr=16/0.1,32/0.2"
+            f"--zip {quote_value(text)}: write two fields or more, the values of one step with / between, and steps "
+            "with commas: batch_size,lr=16/0.1,32/0.2"
         )
     return Axis(
         names,

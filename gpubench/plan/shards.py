@@ -142,7 +142,8 @@ def describe_shard(plan: Plan, mine: Plan, shard: Shard) -> str:
     """What a shard is: `shard 2/8: 3 of the plan's 24 trials and groups`. Where it is empty, why."""
     if mine.units:
         return f"shard {shard}: {len(mine.units)} of the plan's {len(plan.units)} trials and groups"
+    parts = format_count(len(group_inseparable_units(plan)), "part")
     return (
-        f"shard {shard} has nothing to do: the plan falls into {format_count(len(group_inseparable_units(plan)), 'part')}, for what is "
+        f"shard {shard} has nothing to do: the plan falls into {parts}, for what is "
         "compared on one machine, or may run out of memory like a smaller batch, stays together"
     )

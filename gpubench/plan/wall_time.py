@@ -98,7 +98,7 @@ class UnstartedUnits:
     def explain_short_limit(self) -> str:
         """What is wrong with the job, and what to do."""
         return (
-            f"the time limit of {self.job} is too short for {format_count(len(self.never), 'trial')}, of which the longest "
-            f"takes about {format_seconds(max(self.never.values()))}: it leaves "
+            f"the time limit of {self.job} is too short for {format_count(len(self.never), 'trial')}, of which the "
+            f"longest takes about {format_seconds(max(self.never.values()))}: it leaves "
             f"{format_seconds(max(0.0, self.whole_s))}"
         )

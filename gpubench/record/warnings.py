@@ -97,8 +97,8 @@ def _unbound_cpus(case: WarningEvidence) -> str | None:
     if case.could_run_on is None:
         return None
     return (
-        f"the trial had {format_count(case.resolved.cpus, 'CPU')} of its job, but could run on {case.could_run_on}: it may "
-        "have shared them with other jobs; have SLURM bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
+        f"the trial had {format_count(case.resolved.cpus, 'CPU')} of its job, but could run on "
+        f"{case.could_run_on}: it may have shared them with other jobs; have SLURM bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
     )
 
 
@@ -138,8 +138,8 @@ def _retries(case: WarningEvidence) -> str | None:
     if not retries:
         return None
     return (
-        f"the allocator ran out of memory and had to free some {format_count(round(retries), 'time')}, which takes time; "
-        "use a smaller batch"
+        f"the allocator ran out of memory and had to free some {format_count(round(retries), 'time')}, which takes "
+        "time; use a smaller batch"
     )
 
 
@@ -160,8 +160,8 @@ def _other_load(case: WarningEvidence) -> str | None:
     if crowding is not None and (taken := crowding - trial_pct - theirs) > OTHER_LOAD_PCT:
         free_cpus = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"other work on the host left {free_cpus:.1f} of {format_count(case.resolved.cpus, 'CPU')} that the trial may use; "
-            "run it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
+            f"other work on the host left {free_cpus:.1f} of {format_count(case.resolved.cpus, 'CPU')} that the trial "
+            "may use; run it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
 

@@ -131,7 +131,8 @@ def format_text(name: str, findings: Sequence[RuleFinding], width: int = WIDTH) 
 def format_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
     """The findings as a Markdown table."""
     rows = [
-        f"| {finding.number} | {RULES[finding.number][0]} | {finding.verdict} | {escape_markdown(describe_finding(finding))} |"
+        f"| {finding.number} | {RULES[finding.number][0]} | {finding.verdict} "
+        f"| {escape_markdown(describe_finding(finding))} |"
         for finding in findings
     ]
     heading = ["|  | rule | verdict | what the data show |", "| ---: | :--- | :--- | :--- |"]

@@ -1,6 +1,6 @@
 """The forms in which reports are written on request. Imports nothing heavy: every `--help` reads them.
 
-A new form is an entry here, and a file of its name with a function `write` that makes one text of reports.
+A new form is an entry here, and a file of its name with a function `format_text` that makes one text of reports.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ FORMS: Mapping[str, str] = {
 
 def format_reports(name: str, reports: Sequence[Report]) -> str:
     """Reports in one of FORMS, but for CSV, which holds rows and no reports; ends in a newline."""
-    text: str = importlib.import_module(f"gpubench.render.{name}").write(reports)
+    text: str = importlib.import_module(f"gpubench.render.{name}").format_text(reports)
     return text

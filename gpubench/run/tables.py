@@ -21,7 +21,7 @@ from gpubench.results.plans import stored_plans
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
-__all__ = ["complete_rows", "find_open_questions", "report_plan", "stand", "write_folder"]
+__all__ = ["complete_rows", "find_open_questions", "make_live_report", "make_plan_reports", "write_folder"]
 
 
 def find_open_questions(path: Path, plan: Plan, records: Sequence[Record]) -> list[list[set[str]]] | None:

@@ -498,9 +498,7 @@ ALLOCATION = list_class_columns(AllocationColumns)
 CPU_SPEED = list_class_columns(CpuSpeedColumns)
 
 
-def _make_derived_columns(
-    name: str, unit: str, meaning: str, heading: str, digits: int
-) -> tuple[Column, ...]:
+def _derive(name: str, unit: str, meaning: str, heading: str, digits: int) -> tuple[Column, ...]:
     """What tables work out from the rows that they show; never stored."""
     return (Column(name, unit, meaning, heading, digits, holds=float),)
 
@@ -510,38 +508,36 @@ def _make_interval_columns(
 ) -> tuple[Column, ...]:
     """The ends of the 95 % interval of a figure. `name`, `heading`: with `{}` where low and high stand."""
     lower = f"lower end of the 95 % interval of {figure}{over}"
-    return _make_derived_columns(
-        name.format("low"), unit, lower, heading.format("low"), digits
-    ) + _make_derived_columns(
+    return _derive(name.format("low"), unit, lower, heading.format("low"), digits) + _derive(
         name.format("high"), unit, "upper end of the same", heading.format("high"), digits
     )
 
 
 _DERIVED: tuple[tuple[Column, ...], ...] = (
-    _make_derived_columns("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
-    _make_derived_columns("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
-    _make_derived_columns("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
-    _make_derived_columns("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
-    _make_derived_columns("speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2),
-    _make_derived_columns(
+    _derive("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
+    _derive("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
+    _derive("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
+    _derive("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
+    _derive("speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2),
+    _derive(
         "strong_efficiency_pct", "%", "speedup / how many times the baseline's devices, same global batch",
         "strong eff. %", 0,
     ),
-    _make_derived_columns(
+    _derive(
         "weak_efficiency_pct", "%", "speedup / how many times the baseline's devices, same batch a device",
         "weak eff. %", 0,
     ),
     _make_interval_columns("epoch_time_{}_s", "s", "the epoch time", "{} s", 2),
-    _make_derived_columns(
+    _derive(
         "between_pct", "%", "standard deviation between processes, what their own steps explain taken out",
         "between %", 1,
     ),
-    _make_derived_columns(
+    _derive(
         "within_pct", "%", "standard error of a process's own mean step, root mean square over its processes",
         "within %", 1,
     ),
     _make_interval_columns("epoch_time_growth_{}_pct", "%", "epoch_time_growth_pct", "growth {}", 1),
-    _make_derived_columns(
+    _derive(
         "cost_growth_pct", "%",
         "memory × time per image against the row before, over processes: of steady steps; of whole epochs where one of "
         "both rows has none",

@@ -115,7 +115,8 @@ def tell_machine(options: argparse.Namespace) -> None:
     )
     print(", ".join(f"{name} {facts[name]}" for name in ("gpubench", "torch", "torchvision")))
     print(
-        f"{environment.read_cpu_name()}, {len(os.sched_getaffinity(0))} CPUs, {options.busy} of them loaded by busy loops"
+        f"{environment.read_cpu_name()}, {len(os.sched_getaffinity(0))} CPUs, {options.busy} of them "
+        "loaded by busy loops"
     )
     if options.device == "cuda":
         fields = "--query-gpu=index,name,memory.total,driver_version"

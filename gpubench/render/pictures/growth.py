@@ -119,7 +119,9 @@ def draw_rates(
     color = vega.make_color_scale(names)
     ends = list({point["series"]: point for point in measured}.values()) if len(names) > 1 else []
     layers = [
-        vega.make_layer("rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7),
+        vega.make_layer(
+            "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7
+        ),
         vega.make_layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
         vega.mark_points(x, y, names),
         vega.make_text_layer(

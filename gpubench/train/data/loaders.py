@@ -84,9 +84,9 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
             )
         if image.shape != self._shape:
             raise UsageError(
-                f"{self._source.describe_image(index)} is {' × '.join(map(str, image.shape))} after its transforms, not "
-                f"{' × '.join(map(str, self._shape))}: add RandomResizedCrop = {{ size = {self._shape[-1]} }} to the "
-                "variant's cpu list, or resize the files beforehand"
+                f"{self._source.describe_image(index)} is {' × '.join(map(str, image.shape))} after its transforms, "
+                f"not {' × '.join(map(str, self._shape))}: add RandomResizedCrop = {{ size = {self._shape[-1]} }} to "
+                "the variant's cpu list, or resize the files beforehand"
             )
         return image, int(self._source.labels[index])
 
