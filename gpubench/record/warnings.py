@@ -98,7 +98,8 @@ def _unbound_cpus(case: WarningEvidence) -> str | None:
         return None
     return (
         f"the trial had {format_count(case.resolved.cpus, 'CPU')} of its job, but could run on "
-        f"{case.could_run_on}: it may have shared them with other jobs; have SLURM bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
+        f"{case.could_run_on}: it may have shared them with other jobs; have SLURM "
+        "bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
     )
 
 
