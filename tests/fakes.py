@@ -26,10 +26,10 @@ class Given:
     images: Mapping[str, DataFacts] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
 
-    def data(self, name: str) -> DataFacts:
+    def find_data_facts(self, name: str) -> DataFacts:
         return self.images.get(name, make_facts())
 
-    def model(self, name: str) -> str:
+    def find_model_fingerprint(self, name: str) -> str:
         return self.models.get(name, "")
 
 

@@ -21,7 +21,7 @@ FULL = record(
     environment={"host": "h", "gpu_count": 1, "torch": "2.11.0", "kernel": "6"},
 )  # fmt: skip
 """One with something in every part."""
-TEXT = json.dumps(FULL.stored())
+TEXT = json.dumps(FULL.to_stored())
 JOBS = [
     dataclasses.replace(
         FULL,

@@ -116,7 +116,10 @@ def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOT
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
         copy = resize
     if copy is not None:
-        place, is_complete = copy.COPY.root(facts, size), getattr(copy, "is_complete", folder.is_complete)
+        place, is_complete = (
+            copy.COPY.find_root(facts, size),
+            getattr(copy, "is_complete", folder.is_complete),
+        )
         if not built.is_built(place, copy.COPY.make_marker(facts, size), is_complete):
             verb = "decode" if copy is decoded else "resize"
             what, need = f"{count} to {verb} to {size}×{size}", copy.estimate_bytes(facts, size)

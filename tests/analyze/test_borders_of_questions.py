@@ -42,7 +42,7 @@ def test_a_claim_is_of_the_candidate_against_the_baseline() -> None:
     table = make_table(
         [{"epoch_time_s": scatter(10.0, -0.01, 0.01)}, {"epoch_time_s": scatter(5.0, -0.01, 0.01)}]
     )
-    claim = table.claim("images_per_s", table.rates, 11, 10, family="f")
+    claim = table.make_claim("images_per_s", table.rates, 11, 10, family="f")
     assert (claim.candidate, claim.baseline) == (11, 10)
     assert claim.evidence.center == pytest.approx(math.log(2))
 

@@ -60,7 +60,7 @@ def test_a_node_on_which_a_row_ran_more_often_is_no_other_node() -> None:
 
 def test_rows_alone_have_a_rate_and_no_group() -> None:
     rows = [{"epoch_time_s": [2.0]}, {"status": "oom"}, {"epoch_time_s": [2.0], "group": "two"}]
-    assert make_table(rows).alone.index.tolist() == [10]
+    assert make_table(rows).solo_rows.index.tolist() == [10]
 
 
 def test_a_further_round_takes_what_a_process_of_each_row_takes() -> None:
@@ -102,7 +102,7 @@ def test_several_machines_are_told_apart_by_a_name(
 def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
     figures = {"epoch_time_s": [2.0, 2.0, 2.0], "cpu_s_per_epoch": [None, 5.0, 6.0]}
     table = make_table([{**figures, "status": ["ok", "ok", "failed"]}])
-    assert list(table.collect(table.ended["cpu_s_per_epoch"])[10].values()) == [5.0]
+    assert list(table.collect(table.ended_processes["cpu_s_per_epoch"])[10].values()) == [5.0]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from gpubench.basics import stacks
 def stuck():
     {how}
 
-stacks.listen(Path(sys.argv[1]), "rank_0")
+stacks.install_stack_handler(Path(sys.argv[1]), "rank_0")
 print("ready", flush=True)
 stuck()
 """

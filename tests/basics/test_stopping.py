@@ -47,11 +47,12 @@ def test_what_nohup_ignores_stays_ignored() -> None:
 def test_it_ends_at_once_whatever_fails_on_the_way_and_says_so_where_it_can() -> None:
     """What tidies breaks, and then a pipe that nobody empties has no room for the line."""
     program = (
-        "import os, signal; from gpubench.basics.stopping import say_at_once, stop_on_signals\n"
+        "import os, signal; from gpubench.basics.stopping import stop_on_signals, write_unbuffered_line\n"
         "def full():\n"
         "    read, write = os.pipe(); os.set_blocking(write, False); os.write(write, bytes(1 << 20))\n"
         "    os.set_blocking(write, True); os.dup2(write, 2)\n"
-        "steps = [lambda: 1 / 0, lambda: say_at_once('kept'), full, lambda: say_at_once('no room')]\n"
+        "say = write_unbuffered_line\n"
+        "steps = [lambda: 1 / 0, lambda: say('kept'), full, lambda: say('no room')]\n"
         "with stop_on_signals(steps):\n"
         "    signal.raise_signal(signal.SIGINT); signal.raise_signal(signal.SIGINT); print('not reached')"
     )

@@ -48,7 +48,7 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     job = swept(tmp_path, "one", "16,32")
     assert verdicts(tmp_path)[3] == "kept"
     first = job.records[0]
-    log = job.runner.results.log(first.trial_id, f"2-{first.folder_id}00000000")
+    log = job.runner.results.make_log_path(first.trial_id, f"2-{first.folder_id}00000000")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     assert verdicts(tmp_path)[3] == "not decidable"

@@ -24,7 +24,7 @@ def asked(capsys: pytest.CaptureFixture[str]) -> Asked:
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine is the one that has measured."""
-    monkeypatch.setattr(predict_command.environment, "machine", lambda _: FAR)
+    monkeypatch.setattr(predict_command.environment, "make_machine", lambda _: FAR)
 
 
 def list_predicted(text: str) -> list[str]:

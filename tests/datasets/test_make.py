@@ -20,9 +20,9 @@ SMALL = {"images": 40, "val_images": 8, "classes": 4, "size": (48, 36)}
 MAKE = """
 import sys
 from pathlib import Path
-from gpubench.datasets.make import make
+from gpubench.datasets.make import make_procedural_images
 calls = []
-make(Path(sys.argv[1]), images=int(sys.argv[2]), val_images=8, classes=4, size=(48, 36), processes=2,
+make_procedural_images(Path(sys.argv[1]), images=int(sys.argv[2]), val_images=8, classes=4, size=(48, 36), processes=2,
      progress=lambda done, total: calls.append(done))
 print(sum(done > 0 for done in calls))
 """

@@ -33,7 +33,7 @@ def test_one_cpu_is_a_doubt() -> None:
 
 @pytest.mark.parametrize(("busy", "verdict"), [(3.0, "ok"), (80.0, "doubt")])
 def test_a_busy_host_is_a_doubt(monkeypatch: pytest.MonkeyPatch, busy: float, verdict: str) -> None:
-    monkeypatch.setattr(host, "busy_pct", lambda *_: busy)
+    monkeypatch.setattr(host, "measure_busy_pct", lambda *_: busy)
     assert by_name(host.check_cpus(context()))["other load"].verdict == verdict
 
 
@@ -41,7 +41,7 @@ def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None
     def nothing(*_: Any) -> Any:
         raise watched.HostError("a sandboxed kernel")
 
-    monkeypatch.setattr(host_load.host, "cpu_time", nothing)
+    monkeypatch.setattr(host_load.host, "read_cpu_time", nothing)
     monkeypatch.setattr(watched.ProcessTree, "pss_mib", nothing)
     found = by_name(host.check_cpus(context()))
     assert (found["CPU time"].verdict, found["host memory"].verdict) == ("no", "no")

@@ -266,7 +266,7 @@ def test_the_first_sheet_has_figures_under_two_rows_of_headings_and_marks_the_an
     forms = ["#,##0", "#,##0", "#,##0.00", "#,##0.0", "+0 %;-0 %;0 %", "0.0 %", "0.0 %"]
     assert [cell.number_format for cell in answer[:7]] == forms
     assert answer[7].value == "◀"
-    filled = {row[0].value for row in sheet.iter_rows() if row[0].train_uncounted.fgColor.rgb == "FFFFF2CC"}
+    filled = {row[0].value for row in sheet.iter_rows() if row[0].fill.fgColor.rgb == "FFFFF2CC"}
     assert filled == {256}
     failed = find_row(sheet, 2048)
     assert failed[7].value.startswith("× out of memory")

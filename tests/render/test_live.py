@@ -74,7 +74,7 @@ def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
         console = terminal(width)
         with LiveView(console) as live:
             live.update(FULL)
-            live.finished(1, 2, "b=8", changed(FAILED, log=log))
+            live.show_trial_end(1, 2, "b=8", changed(FAILED, log=log))
             live.show_group_end(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
             live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
         lines = [ANSI.sub("", line).rstrip() for line in console.file.getvalue().splitlines()]
@@ -89,7 +89,7 @@ def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
         live.show_unit_start(3, 12, "batch_size=64", "t0")
         live.update(FULL)
         assert threading.active_count() == threads
-        live.finished(3, 12, "batch_size=64", OK)
+        live.show_trial_end(3, 12, "batch_size=64", OK)
     written = console.file.getvalue()
     assert describe_trial_end(3, 12, "batch_size=64", OK) in written
     assert "━━━" in written

@@ -228,11 +228,11 @@ def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> N
     seen = Shown()
     ok, failed = row_with(status="ok", epoch_time_s=1.0), row_with(status="failed", reason="why")
     seen.view.update(PROGRESS)
-    seen.view.finished(1, 5, "before there is a table", ok)
+    seen.view.show_trial_end(1, 5, "before there is a table", ok)
     seen.view.show_table(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
-    seen.view.finished(1, 5, "again", ok)
-    seen.view.finished(2, 5, "other", failed)
+    seen.view.show_trial_end(1, 5, "again", ok)
+    seen.view.show_trial_end(2, 5, "other", failed)
     seen.view.show_round_end("round 2 of 5: so sure")
     seen.view.close()
     assert seen.lines == [
@@ -248,7 +248,7 @@ def test_where_no_table_fits_each_trial_is_a_line() -> None:
     seen.view.show_round_start(2, FIVE)
     seen.view.update(PROGRESS)
     ok = row_with(status="ok", epoch_time_s=1.0)
-    seen.view.finished(1, 5, "again", ok)
+    seen.view.show_trial_end(1, 5, "again", ok)
     assert seen.lines[0] == describe_trial_end(1, 5, "again", ok)
     assert len(seen.screen.seen) <= 8
 

@@ -123,7 +123,7 @@ def test_the_largest_attempts_that_can_be_asked_for_are_far_from_the_bounds() ->
     numbers = {column.name: 1e6 * draw.random() for column in EPOCH_COLUMNS[2:-1]}
     epoch = EPOCHS[0] | numbers | {"steady_wait_s": draw.random(), "data_wait_s_by_rank": [draw.random()] * 8}
     window = {"epoch": 1000, "t0": 1e6 * draw.random(), "t1": 1e6 * draw.random()}
-    job = FULL.stored() | {"epochs": [epoch] * 1000, "windows": [window] * 1000}
+    job = FULL.to_stored() | {"epochs": [epoch] * 1000, "windows": [window] * 1000}
     size = len(json.dumps(job, indent=1))
     assert 10 * size < LARGEST
     assert 2 * MOST_JOBS * size < LARGEST
@@ -185,9 +185,9 @@ def test_what_another_version_may_say_is_read(path: Path, place: str, value: str
         ({"group_id": "g0123456789b"}, "is damaged: its jobs are not all of this attempt at this group"),
         ({"attempt": 2}, "its jobs are not all of this attempt at this group"),
         ({"jobs": [json.loads(TEXT)]}, "its jobs are not all of this attempt at this group"),
-        ({"jobs": [JOBS[0].stored() | {"group": None}]}, "a job has no name"),
-        ({"jobs": [JOBS[0].stored() | {"job": None}]}, "a job has no name"),
-        ({"jobs": [JOBS[0].stored() | {"environment": {"cpu_count": "8"}}]},
+        ({"jobs": [JOBS[0].to_stored() | {"group": None}]}, "a job has no name"),
+        ({"jobs": [JOBS[0].to_stored() | {"job": None}]}, "a job has no name"),
+        ({"jobs": [JOBS[0].to_stored() | {"environment": {"cpu_count": "8"}}]},
          "jobs.0.environment.cpu_count must be a whole number, not '8'"),
     ],
 )  # fmt: skip
@@ -288,7 +288,7 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
         jobs = stored["jobs"] if text is GROUP else [stored]
         # By way of text NaN, which no reckoning looks at where it may stand, is equal to itself; 0 is equal to 0.0.
         told = [
-            [json.loads(json.dumps(job.stored()), parse_constant=str) for job in some]
+            [json.loads(json.dumps(job.to_stored()), parse_constant=str) for job in some]
             for some in (found, [fakes.record(**decode_record(one)) for one in jobs])
         ]
         assert told[0] == told[1]
@@ -327,6 +327,6 @@ def test_a_record_says_what_its_file_says(folder: Path) -> None:
     ],
 )
 def test_what_is_broken_in_lines_is_refused(path: Path, part: str, text: str) -> None:
-    path.write_text(json.dumps(FULL.stored() | {part: 12345}).replace("12345", text))
+    path.write_text(json.dumps(FULL.to_stored() | {part: 12345}).replace("12345", text))
     reason = why(path)
     assert part in reason or "JSON" in reason

@@ -95,7 +95,7 @@ def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.cpus = 4
-    monkeypatch.setattr(recording, "cpu_s", lambda *_: 3.0)
+    monkeypatch.setattr(recording, "compute_cpu_s", lambda *_: 3.0)
     seen = neighbours_seen(monkeypatch)
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
     narrow, wide = seen[-2:]

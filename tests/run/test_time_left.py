@@ -60,5 +60,5 @@ def test_what_a_unit_took_in_this_sweep_counts_before_all_that_is_stored(desk: D
     desk.sweep(batch_size="16")
     lasted(desk, 9.0)
     work = desk.work(batch_size="16")
-    work.keep(work.records[:1], took_s=42.0)
+    work.add_records(work.records[:1], took_s=42.0)
     assert [(one.seconds, one.known) for one in work.estimate_units(work.plan.units)] == [(42.0, True)]

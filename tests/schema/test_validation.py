@@ -31,13 +31,13 @@ from gpubench.schema.validation import InvalidValueError, convert_value
 class NoDisk:
     """Sources for which all names are right."""
 
-    def data(self, name: str) -> DataFacts:
+    def find_data_facts(self, name: str) -> DataFacts:
         return DataFacts(
             name=name, kind="named", root=None, fingerprint="f", train_images=640, val_images=64,
             num_classes=4, size=32,
         )  # fmt: skip
 
-    def model(self, _: str) -> str:
+    def find_model_fingerprint(self, _: str) -> str:
         return ""
 
 

@@ -61,10 +61,10 @@ def test_the_ends_are_where_the_prediction_interval_reaches_the_room(found, room
     value, low, high = reached
     scale = max(room, *(mib for _, mib in found))
     assert low <= value <= high
-    assert fitted.at(value) == pytest.approx(room, abs=1e-6 * scale)
+    assert fitted.predict_mib(value) == pytest.approx(room, abs=1e-6 * scale)
     if high < 1e6 and low > -1e6:
-        assert fitted.at(low) + half_width(fitted, low) == pytest.approx(room, abs=1e-3 * scale)
-        assert fitted.at(high) - half_width(fitted, high) == pytest.approx(room, abs=1e-3 * scale)
+        assert fitted.predict_mib(low) + half_width(fitted, low) == pytest.approx(room, abs=1e-3 * scale)
+        assert fitted.predict_mib(high) - half_width(fitted, high) == pytest.approx(room, abs=1e-3 * scale)
 
 
 def test_the_interval_holds_the_next_trial_in_95_of_100_cases():

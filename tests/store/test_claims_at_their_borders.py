@@ -295,7 +295,7 @@ def test_of_this_boot_and_namespace_all_is_known() -> None:
 
 
 def test_where_no_boot_is_known_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holders, "boot", lambda: "")
+    monkeypatch.setattr(holders, "read_boot_id", lambda: "")
     assert replace(GONE, boot="", job="").fate == "unknown"
 
 

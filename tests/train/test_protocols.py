@@ -63,7 +63,7 @@ class MadeUpTimes:
     def mark_batch(self) -> None:
         pass
 
-    def step(self) -> None:
+    def mark_step(self) -> None:
         self._steps += 1
 
     def end(self) -> TimedWindow:

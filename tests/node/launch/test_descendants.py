@@ -40,7 +40,7 @@ def started(number=None):
 
 what = sys.argv[1]
 first = started()
-known = descendants.process(first.pid)
+known = descendants.find_process(first.pid)
 end(first)
 time.sleep(0.05)  # beginnings are told in hundredths of a second
 other = started(first.pid)
@@ -50,14 +50,14 @@ if what == "kill":
 elif what == "kill_group":
     descendants.kill_group(known)
 else:
-    print(descendants.descendants(known))
+    print(descendants.list_descendants(known))
 time.sleep(0.05)
 print("lives" if other.poll() is None else "was killed")
 os.killpg(other.pid, 9)
 """
 
 
-@pytest.mark.parametrize("what", ["kill", "kill_group", "descendants"])
+@pytest.mark.parametrize("what", ["kill", "kill_group", "list_descendants"])
 def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str) -> None:
     inside = [sys.executable, "-c", textwrap.dedent(REUSED), what]
     out = subprocess.run(
@@ -67,7 +67,7 @@ def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str) -> None:
         pytest.skip("this machine lets nobody choose a process's number")
     if out.stdout == "no number came back\n":
         pytest.skip("the kernel gave the number to nobody")
-    assert out.stdout == ("[]\n" if what == "descendants" else "") + "lives\n", out.stderr
+    assert out.stdout == ("[]\n" if what == "list_descendants" else "") + "lives\n", out.stderr
 
 
 def test_all_below_a_process_are_found_and_killed() -> None:

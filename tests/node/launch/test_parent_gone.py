@@ -18,19 +18,19 @@ from gpubench.schema.validation import convert_to_plain
 
 DRIVER = """
 import json, sys
-from gpubench.schema.validation import reader
+from gpubench.schema.validation import make_converter
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.node.launch.descendants import descendants, process
+from gpubench.node.launch.descendants import find_process, list_descendants
 from gpubench.schema.events import Begin
 from gpubench.schema.order import TrialOrder
-order = reader(TrialOrder)(json.loads(sys.stdin.read()))
+order = make_converter(TrialOrder)(json.loads(sys.stdin.read()))
 server = ForkServer()
 trial = server.launch(order)
 while True:
     for event in trial.events(1):
         if isinstance(event, Begin):
             # The daemon, too: the leader has taken it in.
-            ours = [server.pid, trial.pid, *(p.pid for p in descendants(process(trial.pid)))]
+            ours = [server.pid, trial.pid, *(p.pid for p in list_descendants(find_process(trial.pid)))]
             print(json.dumps(ours), flush=True)
 """
 

@@ -48,8 +48,8 @@ def test_where_none_can_be_made_that_is_one_line(home: Path, monkeypatch: pytest
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Path) -> None:
     code = (
         "import sys, tempfile; tempfile.tempdir = sys.argv[1]\n"
-        "from gpubench.node.launch.scratch import scratch_folder\n"
-        "with scratch_folder() as folder:\n    print(folder, flush=True); sys.stdin.read()"
+        "from gpubench.node.launch.scratch import open_scratch_folder\n"
+        "with open_scratch_folder() as folder:\n    print(folder, flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -72,7 +72,7 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
     work = sweep_of(
         expand_experiment(asked, device="cpu", sources=DiskSources()), tmp_path, scripted.computer()
     )
-    monkeypatch.setattr(announce, "other_load", lambda _: load)
+    monkeypatch.setattr(announce, "describe_other_load", lambda _: load)
     view = Heard()
     assert announce.announce(work, work.list_round(1), view, yes=True)
     print_plan(work, work.list_round(1), load)
