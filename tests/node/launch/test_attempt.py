@@ -80,7 +80,7 @@ def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: py
 class Broken(Edges):
     """A watcher whose driver breaks as the trial ends."""
 
-    def after(self) -> None:
+    def fetch_last_samples(self) -> None:
         raise RuntimeError(f"the driver has gone, said watcher {id(self)}")
 
 
