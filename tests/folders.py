@@ -24,7 +24,7 @@ def analyze(results: Results, records: Sequence[Record] | None = None) -> Folder
 
 def analyze_own(work: SweepState) -> Folder:
     """What a sweep shows in the end."""
-    return build_folder_from_plan(work.runner.results.folder, work.plan, work.list_matching_records(), {})
+    return build_folder_from_plan(work.runner.results.folder, work.plan, work.stored().alike, {})
 
 
 def rows_of_table(folder: Folder, place: int = 0) -> list[dict[str, Any]]:

@@ -1,58 +1,42 @@
-"""`gpubench data …`: folders of images. Imports nothing heavy at the top, so that --help answers at once."""
+"""`gpubench data …`: folders of images."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from gpubench.cli.options import declare_count
+from gpubench.cli.options import declare_count, declare_text
+from gpubench.cli.parameters import runs
 
 
+@runs("data.make")
 def make(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="Where; none: the place where sweeps look.")
-    ] = None,
-    images: Annotated[int, declare_count("--images", "Training images, 1 or more.", least=1)] = 10_240,
-    val_images: Annotated[
-        int | None,
-        declare_count(
-            "--val-images", "Validation images, 1 or more; none: a tenth as many, 64 at least.", least=1
-        ),
-    ] = None,
-    classes: Annotated[int, declare_count("--classes", "Classes, 1 or more.", least=1)] = 16,
-    seed: Annotated[int, declare_count("--seed", "Seed of every image, 0 or more.")] = 0,
+    folder: Path | None = typer.Argument(
+        None, metavar="FOLDER", help="Where; none: the place where sweeps look."
+    ),
+    images: int = declare_count("--images", "Training images, 1 or more.", 10_240, least=1),
+    val_images: int | None = declare_count(
+        "--val-images", "Validation images, 1 or more; none: a tenth as many, 64 at least.", None, least=1
+    ),
+    classes: int = declare_count("--classes", "Classes, 1 or more.", 16, least=1),
+    seed: int = declare_count("--seed", "Seed of every image, 0 or more.", 0),
 ) -> None:
     """Build the procedural JPEG images."""
-    from gpubench.commands import data as command
-
-    command.make(folder, images=images, val_images=val_images, classes=classes, seed=seed)
 
 
+@runs("data.resize")
 def resize(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="Image folder.")],
-    target: Annotated[Path, typer.Argument(metavar="DST", help="New folder.")],
-    size: Annotated[
-        int, declare_count("--size", "Side of the square copies in pixels, 8 or more.", least=8)
-    ] = 224,
-    bad: Annotated[
-        str,
-        typer.Option(
-            "--bad-images",
-            metavar="POLICY",
-            help="fail, or skip: leave images out that can't be decoded.",
-        ),
-    ] = "fail",
+    source: Path = typer.Argument(metavar="SRC", help="Image folder."),
+    target: Path = typer.Argument(metavar="DST", help="New folder."),
+    size: int = declare_count("--size", "Side of the square copies in pixels, 8 or more.", 224, least=8),
+    bad: str = declare_text(
+        "--bad-images", "POLICY", "fail, or skip: leave images out that can't be decoded.", default="fail"
+    ),
 ) -> None:
     """Make the pre-resized copy of an image folder."""
-    from gpubench.commands import data as command
-
-    command.resize(source, target, size=size, bad=bad)
 
 
+@runs("data.show")
 def print_known_names() -> None:
     """List the variants, data sets and models known by name."""
-    from gpubench.commands import data as command
-
-    command.print_known_names()

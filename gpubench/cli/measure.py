@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -30,14 +30,7 @@ def _sweep(experiment: Path | None, given: Mapping[str, Any]) -> None:
         raise typer.Exit(command.sweep(experiment, options, run_options))
 
 
-EXPERIMENT = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="EXPERIMENT.toml",
-        help="Experiment file; none: the built-in one.",
-    ),
-]
-sweep = SweepCommand(_sweep, EXPERIMENT)
+sweep = SweepCommand(_sweep)
 
 
 def parse_sweep_options(words: Sequence[str]) -> Options:

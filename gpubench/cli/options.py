@@ -6,12 +6,12 @@ import os
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
 from gpubench.basics.errors import UsageError
-from gpubench.render.forms import AnswerForm
+from gpubench.cli.gone import GONE
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import TYPES
 
@@ -19,19 +19,48 @@ TRY, RUN = "What to try (lists and ranges)", "How to run it"
 """The headings of a sweep's options in `--help`."""
 
 
-def declare_count(name: str, text: str, *short: str, least: int = 0, panel: str | None = None) -> Any:
-    """An option that is a whole number. `panel`: under which heading `--help` names it."""
-    return typer.Option(name, *short, metavar="N", help=text, min=least, rich_help_panel=panel)
+def declare_count(
+    name: str, help_: str, default: int | None, *short: str, least: int = 0, **more: Any
+) -> Any:
+    """An option that is a whole number. `more`: what typer's own takes besides, here and below."""
+    return typer.Option(default, name, *short, metavar="N", help=help_, min=least, **more)
+
+
+def flag(name: str, help_: str, **more: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(False, name, help=help_, **more)
 
 
 def declare_text(
-    name: str, metavar: str, help_: str, names: Callable[[], Iterable[str]] | None = None, **more: Any
-) -> Any:
-    """An option that is text, or several of it. `metavar`: how it looks. `names`: what a shell offers for it. `more`:
-    what typer's own takes besides."""
+    name: str, metavar: str, help_: str, names: Callable[[], Iterable[str]] | None = None, *, default: Any = None,
+    **more: Any,
+) -> Any:  # fmt: skip
+    """An option that is text, or several of it. `metavar`: how it looks. `names`: what a shell offers for it."""
     return typer.Option(
-        name, metavar=metavar, help=help_, autocompletion=make_completer(names) if names else None, **more
+        default,
+        name,
+        metavar=metavar,
+        help=help_,
+        autocompletion=make_completer(names) if names else None,
+        **more,
     )
+
+
+def texts(name: str, metavar: str, help_: str) -> Any:
+    """An option that is given once for each of several texts."""
+    return declare_text(name, metavar, help_, default=..., default_factory=list, show_default=False)
+
+
+def refuse_gone(noun: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
+    """Refuses names, with commas between them, that an earlier version had. `noun`: what they name."""
+
+    def check(param: typer.CallbackParam, given: str | None) -> str | None:
+        for name in map(str.strip, (given or "").split(",")):
+            if gone := GONE.get(f"{param.opts[0]} {name}"):
+                raise UsageError(f"No such {noun}: {name}; {gone}")
+        return given
+
+    return check
 
 
 def make_completer(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -62,18 +91,16 @@ def _list_results() -> list[str]:
     return [str(path) for path in sorted(Path(os.environ.get("GPUBENCH_OUT", "results")).glob("*/"))]
 
 
-def declare_results_folders(help_: str) -> Any:
+def declare_results_folders(help_: str = "Results folders; none: the newest one.", **more: Any) -> Any:
     """The argument of commands that read results folders."""
+    several = {"default_factory": list, "show_default": False}
     return typer.Argument(
-        autocompletion=make_completer(_list_results), metavar="RESULTS", help=help_, readable=False
+        autocompletion=make_completer(_list_results),
+        metavar="RESULTS",
+        help=help_,
+        readable=False,
+        **(more or several),
     )
-
-
-ResultsFolders = Annotated[
-    list[Path] | None, declare_results_folders("Results folders; none: the newest one.")
-]
-Markdown = Annotated[bool, typer.Option("--markdown", help="As Markdown.")]
-JsonObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
 
 
 def choose_form(names: Sequence[str]) -> str | None:
@@ -81,12 +108,6 @@ def choose_form(names: Sequence[str]) -> str | None:
     if len(names) > 1:
         raise UsageError(f"--{names[0]} and --{names[1]} are two forms of the same; give one of them")
     return names[0] if names else None
-
-
-def choose_answer_form(*, json: bool, markdown: bool) -> AnswerForm:
-    """Which of the forms of an answer is asked for. Raises UsageError for two at once."""
-    choose_form(["json"] * json + ["markdown"] * markdown)
-    return "json" if json else "markdown" if markdown else "text"
 
 
 def collect_field_values(named: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:

@@ -1,25 +1,22 @@
-"""Options of a command that follow from a registry: one for each field of a trial, one for each form of a table."""
+"""Commands as the library that reads command lines is to see them: with options that follow from a registry."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from types import MappingProxyType
+from typing import Any, get_type_hints
 
 import typer
 
 from gpubench.cli import options
 from gpubench.plan.sweep_options import Declared, Options, RunOptions
-from gpubench.render.forms import FORMS
 from gpubench.schema.field import Option, order_names
 from gpubench.schema.trial_fields import ABOUT
-
-SET = options.declare_text(
-    "--set", "FIELD=VALUES", "any trial field, one value or an axis", rich_help_panel=options.TRY
-)
 
 
 class SweepCommand:
@@ -29,26 +26,28 @@ class SweepCommand:
     entry names, `--set`, and those of `Options` and `RunOptions`.
     """
 
-    def __init__(self, run: Callable[[Path | None, Mapping[str, Any]], None], experiment: Any) -> None:
-        """`run`: is given the argument, and the value of each parameter, for `read`. `experiment`: the argument,
-        as it is declared."""
+    def __init__(self, run: Callable[[Path | None, Mapping[str, Any]], None]) -> None:
+        """`run`: is given the argument, and the value of each parameter, for `read`."""
         declared = {name: about.option for name, about in ABOUT.items() if about.option}
         of_fields = {option.name: _make_field_parameter(name, option) for name, option in declared.items()}
-        parameters = of_fields | {"--set": _make_keyword("set_", Annotated[list[str] | None, SET], None)}
+        set_ = options.declare_text(
+            "--set", "FIELD=VALUES", "any trial field, one value or an axis", rich_help_panel=options.TRY
+        )
+        parameters = of_fields | {"--set": _make_keyword("set_", list[str] | None, set_)}
         for kind in (Options, RunOptions):
-            hints = get_type_hints(kind, include_extras=True)
+            hints = get_type_hints(kind)
             for field in dataclasses.fields(kind):
-                if option := next(iter(getattr(hints[field.name], "__metadata__", ())), None):
+                if option := field.metadata.get("declared"):
                     parameters[option.names[0]] = _make_parameter(field, hints[field.name], option)
         names = order_names(list(parameters), {option.name: option.behind for option in declared.values()})
         # Later axes vary faster, so this order is that of a plan's trials.
         self._fields = [of_fields[name].name for name in names if name in of_fields]
         self._run = run
         self.__name__, self.__doc__ = run.__name__, run.__doc__
-        argument = inspect.Parameter(
-            "experiment", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=experiment
-        )
-        _set_parameters(self, [argument, *(parameters[name] for name in names)])
+        help_ = "Experiment file; none: the built-in one."
+        argument = typer.Argument(None, metavar="EXPERIMENT.toml", help=help_)
+        experiment = _make_keyword("experiment", Path | None, argument)
+        _set_parameters(self, [experiment, *(parameters[name] for name in names)])
 
     def __call__(self, experiment: Path | None, **given: Any) -> None:
         self._run(experiment, given)
@@ -68,9 +67,9 @@ class SweepCommand:
 
 def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) -> inspect.Parameter:
     """A field of options as a parameter of a command."""
-    kind = get_args(hint)[0]
-    is_many = kind == tuple[str, ...]
+    is_many = hint == tuple[str, ...]
     declared = typer.Option(
+        None if is_many else field.default,
         *option.names,
         metavar=option.metavar,
         help=option.help,
@@ -78,11 +77,7 @@ def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) 
         autocompletion=options.make_completer(lambda: option.words) if option.words else None,
         rich_help_panel=options.TRY if option.tries else options.RUN,
     )
-    return _make_keyword(
-        field.name,
-        Annotated[list[str] | None if is_many else kind, declared],
-        None if is_many else field.default,
-    )
+    return _make_keyword(field.name, list[str] | None if is_many else hint, declared)
 
 
 def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,30 +92,40 @@ def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -
 def _make_field_parameter(name: str, option: Option) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
     if option.is_flag:
-        flag = typer.Option(option.name, help=option.help, rich_help_panel=options.RUN)
-        return _make_keyword(name, Annotated[bool, flag], False)
+        return _make_keyword(name, bool, options.flag(option.name, option.help, rich_help_panel=options.RUN))
     names = functools.partial(options.list_named_values, name)
     typed = options.declare_text(option.name, option.metavar, option.help, names, rich_help_panel=options.TRY)
-    return _make_keyword(name, Annotated[str | None, typed], None)
+    return _make_keyword(name, str | None, typed)
 
 
-def _make_keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _make_keyword(name: str, annotation: Any, declared: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared, annotation=annotation)
 
 
-def add_form_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each form that has one; its parameter `form` gets the name of the one given."""
-    *parameters, _ = inspect.signature(command, eval_str=True).parameters.values()
-    of_forms = [
-        _make_keyword(name, Annotated[bool, typer.Option(f"--{name}", help=text)], False)
-        for name, text in FORMS.items()
-    ]
+def runs(place: str, forms: Mapping[str, str] = MappingProxyType({})) -> Callable[[Callable[..., None]], Any]:
+    """A command that hands all its parameters to a function of `gpubench.commands`, `table.table`, for an exit code.
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        command(form=options.choose_form([form.name for form in of_forms if given.pop(form.name)]), **given)
+    That is imported once the command runs, so that `--help` answers at once. `forms`: those that have an option each,
+    and their help: the function gets, as `form`, the name of the one that was given.
+    """
+    module, function = place.split(".")
 
-    return _set_parameters(run, [*parameters, *of_forms])
+    def declare(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            if forms:
+                given["form"] = options.choose_form([name for name in forms if given.pop(name)])
+            works = getattr(importlib.import_module(f"gpubench.commands.{module}"), function)
+            raise typer.Exit(works(**given) or 0)
+
+        of_forms = [
+            _make_keyword(name, bool, options.flag(f"--{name}", help_)) for name, help_ in forms.items()
+        ]
+        return _set_parameters(
+            run, [*inspect.signature(command, eval_str=True).parameters.values(), *of_forms]
+        )
+
+    return declare
 
 
 def _set_parameters(

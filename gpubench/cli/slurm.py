@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from gpubench.basics.errors import UsageError
 from gpubench.cli import usage
 from gpubench.cli.measure import list_sweep_option_names, parse_sweep_options
-from gpubench.cli.options import declare_count
+from gpubench.cli.options import declare_count, declare_text, flag
 
 BEHIND = "sweep_words"
 """In the context: what stands behind `--`."""
@@ -33,56 +33,45 @@ class PassThroughCommand(usage.Command):
 
 def slurm(
     context: typer.Context,
-    experiment: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="EXPERIMENT.toml",
-            help="Experiment file; none: the built-in one. Options of the sweep stand behind --; other options are "
-            "passed on to sbatch (--partition gpu, --gres=gpu:1, --account NAME).",
-        ),
-    ] = None,
-    *,
-    tasks: Annotated[
-        int,
-        declare_count(
-            "--tasks",
-            "Jobs of an array that work through the plan together, in one results folder.",
-            least=1,
-            panel=PANEL,
-        ),
-    ] = 1,
-    nodes: Annotated[int, declare_count("--nodes", "Nodes of each.", "-N", least=1, panel=PANEL)] = 1,
-    cpus_per_task: Annotated[
-        int | None,
-        declare_count(
-            "--cpus-per-task",
-            "CPUs of each, on a node (default: 4 for each GPU).",
-            "-c",
-            least=1,
-            panel=PANEL,
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time",
-            "-t",
-            metavar="TIME",
-            help="Time limit of each, as SLURM writes it: 90 (minutes), 2:00:00 (default: by the plan's estimate).",
-            rich_help_panel=PANEL,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Results folder (default: results/NAME)."),
-    ] = None,
-    submit: Annotated[bool, typer.Option("--submit", help="Submit it.")] = False,
+    experiment: list[str] = typer.Argument(
+        default_factory=list,
+        show_default=False,
+        metavar="EXPERIMENT.toml",
+        help="Experiment file; none: the built-in one. Options of the sweep stand behind --; other options are "
+        "passed on to sbatch (--partition gpu, --gres=gpu:1, --account NAME).",
+    ),
+    tasks: int = declare_count(
+        "--tasks",
+        "Jobs of an array that work through the plan together, in one results folder.",
+        1,
+        least=1,
+        rich_help_panel=PANEL,
+    ),
+    nodes: int = declare_count("--nodes", "Nodes of each.", 1, "-N", least=1, rich_help_panel=PANEL),
+    cpus_per_task: int | None = declare_count(
+        "--cpus-per-task",
+        "CPUs of each, on a node (default: 4 for each GPU).",
+        None,
+        "-c",
+        least=1,
+        rich_help_panel=PANEL,
+    ),
+    time: str | None = typer.Option(
+        None,
+        "--time",
+        "-t",
+        metavar="TIME",
+        help="Time limit of each, as SLURM writes it: 90 (minutes), 2:00:00 (default: by the plan's estimate).",
+        rich_help_panel=PANEL,
+    ),
+    out: Path | None = declare_text("--out", "FOLDER", "Results folder (default: results/NAME)."),
+    submit: bool = flag("--submit", "Submit it."),
 ) -> None:
     """Print the batch script of a sweep for SLURM, or submit it."""
     from gpubench.commands import slurm as command
     from gpubench.plan.batch_script import parse_time_limit, split_option, split_sbatch_arguments
 
-    file, options = split_sbatch_arguments(experiment or ())
+    file, options = split_sbatch_arguments(experiment)
     of_the_sweep = list_sweep_option_names() - set(OF_BOTH)
     for option in options:
         if (name := split_option(option)[0]) in of_the_sweep:

@@ -14,8 +14,8 @@ from gpubench.render.terminal import WIDTH
 from gpubench.results.home import newest_results
 
 
-def audit(path: Path | None, *, form: str = "text") -> int:
-    """`gpubench audit`: 0 whatever the rules find. `form`: text, markdown or json.
+def audit(path: Path | None, *, form: str | None = None) -> int:
+    """`gpubench audit`: 0 whatever the rules find. `form`: markdown or json; None: text.
 
     Raises UnusableError for a folder that can't be read.
     """

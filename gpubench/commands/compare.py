@@ -27,12 +27,12 @@ def compare(
     threshold: str | None = None,
     strict: bool = False,
     sort: str | None = None,
-    form: str = "text",
+    form: str | None = None,
 ) -> int:
     """`gpubench compare`: 0, or 3 where a regression beyond the threshold is sure, 4 where nothing could be checked.
 
-    `strict`: 3 also where one is not excluded. `form`: text, markdown or json. Raises UnusableError where not even the
-    figures as they stand can be compared.
+    `strict`: 3 also where one is not excluded. `form`: markdown, json; None: text. Raises UnusableError where not even
+    the figures as they stand can be compared.
     """
     names = parse_names("figure", figures, FIGURES) or FIGURES
     limit = None if threshold is None else parse_percent(threshold, "--threshold") / 100

@@ -116,15 +116,14 @@ class Plan:
 
 def check_names(experiment: Experiment) -> None:
     """Raises UsageError for a model, variant, strategy or optimizer that is not known."""
+    known: Mapping[str, Mapping[str, Any]] = {
+        "variant": experiment.variants, "strategy": catalog.STRATEGIES, "optimizer": catalog.OPTIMIZERS
+    }  # fmt: skip
     for name, value in _list_given_values(experiment):
         if name == "model":
             catalog.check_model(value)
-        elif name == "variant" and value not in experiment.variants:
-            raise make_unknown_name_error("variant", str(value), experiment.variants)
-        elif name == "strategy" and value not in catalog.STRATEGIES:
-            raise make_unknown_name_error("strategy", str(value), catalog.STRATEGIES)
-        elif name == "optimizer" and value not in catalog.OPTIMIZERS:
-            raise make_unknown_name_error("optimizer", str(value), catalog.OPTIMIZERS)
+        elif name in known and value not in known[name]:
+            raise make_unknown_name_error(name, str(value), known[name])
 
 
 def _list_given_values(experiment: Experiment) -> Iterator[tuple[str, Any]]:

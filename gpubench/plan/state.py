@@ -10,18 +10,16 @@ in the same way.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
+from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, chain_key, find_skip_reason
 from gpubench.schema.record import FINAL, Record, Status, decide_group_ending, make_attempt_reference
 from gpubench.schema.trial import Trial
 from gpubench.schema.validation import InvalidValueError, convert_value
-from gpubench.stats.estimates import find_width_pct
 
 State = Literal["done", "run", "skip", "failed"]
 STALE_BY = ("torch", "torchvision", "torchcodec", "driver", "gpubench")
@@ -127,24 +125,37 @@ def plan_first_round(
         oom = KnownOutOfMemory()
     planned = []
     for unit in plan.units:
-        records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
-        status = "missing" if fresh else find_unit_ending(unit, chosen)
-        stale = status != "missing" and is_unit_stale(unit, chosen, environment)
-        again = (stale and "stale" in retry) or status in retry or has_outdated_comparison(unit, chosen)
-        if status in FINAL and not again:
-            planned.append(PlannedUnit(unit, "done", status, stale))
-            continue
-        skipped = find_skip_reason(unit, oom, room, plan.device)
-        if skipped:
+        item = PlannedUnit(unit, "run") if fresh else _judge(unit, chosen, retry)
+        stale = (
+            not fresh
+            and find_unit_ending(unit, chosen) != "missing"
+            and is_unit_stale(unit, chosen, environment)
+        )
+        if item.state == "done" and ((stale and "stale" in retry) or has_outdated_comparison(unit, chosen)):
+            item = PlannedUnit(unit, "run")
+        if item.state != "done" and (skipped := find_skip_reason(unit, oom, room, plan.device)):
             planned.append(PlannedUnit(unit, "skip", skipped))
-        elif status in ("failed", "timeout") and status not in retry:
-            why = next(record.reason for record in records if record.status == status)
-            planned.append(PlannedUnit(unit, "failed", why, stale, ended=status))
-        else:
-            why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
-            planned.append(PlannedUnit(unit, "run", why, stale))
+            continue
+        if item.state == "run" and not fresh:
+            item = replace(
+                item, why=next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
+            )
+        planned.append(replace(item, stale=stale))
     groups = _group_by_solo(planned)
     return [_skip_unneeded_solo(item, groups) for item in planned]
+
+
+def _judge(unit: Unit, chosen: Mapping[str, Record], retry: Collection[str]) -> PlannedUnit:
+    """The unit by what is stored of it in a round, as `chosen`: done, failed before, or to run."""
+    status = find_unit_ending(unit, chosen)
+    if status in FINAL and status not in retry:
+        return PlannedUnit(unit, "done", status)
+    if status in ("failed", "timeout") and status not in retry:
+        records = (chosen[job.trial_id] for job in unit.jobs)
+        return PlannedUnit(
+            unit, "failed", next(r.reason for r in records if r.status == status), ended=status
+        )
+    return PlannedUnit(unit, "run")
 
 
 def _group_by_solo(planned: Iterable[PlannedUnit]) -> dict[str, list[PlannedUnit]]:
@@ -189,16 +200,7 @@ def plan_further_round(
             find_unit_ending(unit, other) in _GOES_ON for other in between
         ):
             continue
-        status = find_unit_ending(unit, current)
-        if status in FINAL and status not in retry:
-            planned.append(PlannedUnit(unit, "done", status))
-        elif status in ("failed", "timeout") and status not in retry:
-            why = next(
-                current[job.trial_id].reason for job in unit.jobs if current[job.trial_id].status == status
-            )
-            planned.append(PlannedUnit(unit, "failed", why, ended=status))
-        else:
-            planned.append(PlannedUnit(unit, "run"))
+        planned.append(_judge(unit, current, retry))
     return sorted(planned, key=lambda item: _find_round_position(item.unit, number))
 
 
@@ -286,132 +288,3 @@ def merge_rounds(
         else:
             merged.append(failed.get(unit_id, item) if item.state == "done" else item)
     return merged
-
-
-# ---------------------------------------------------------------- the whole plan
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanState:
-    """A plan, what is stored of it, and what follows: which of its units are done, which are left in which round."""
-
-    plan: Plan
-    rounds: Mapping[int, Mapping[str, Record]]
-    """Number of a round -> trial id -> the attempt that counts in it, for rounds of which there is one."""
-    environment: Mapping[str, Any]
-    """Of this machine: versions and driver."""
-    oom: KnownOutOfMemory
-    room: NodeCapacity | None
-    unlike: Mapping[str, str]
-    """Trial id -> why what is stored of it does not count here."""
-    retry: frozenset[str]
-    fresh: bool
-    list_times: Callable[[Job], Sequence[float]]
-    """The epoch times of all processes of a job's configuration, in seconds."""
-    find_open_questions: Callable[[], list[list[set[str]]] | None]
-    """For each open question of the table the ids of each row's trials; None where nothing is asked."""
-
-    @property
-    def first(self) -> Mapping[str, Record]:
-        """Trial id -> the attempt of the first round that counts."""
-        return self.rounds.get(1, {})
-
-    def list_first_round(self) -> list[PlannedUnit]:
-        """What is to become of each unit of the plan in the first round."""
-        return plan_first_round(
-            self.plan,
-            self.first,
-            oom=self.oom,
-            room=self.room,
-            environment=self.environment,
-            unlike=self.unlike,
-            retry=self.retry,
-            fresh=self.fresh,
-        )
-
-    def list_further_round(self, number: int) -> list[PlannedUnit]:
-        """What is to become of the units of a further round, which is about to begin."""
-        rounds = {other: chosen for other, chosen in self.rounds.items() if other != number or not self.fresh}
-        return plan_further_round(self._list_unsettled_units(), number, rounds, self.retry)
-
-    def list_all_rounds(self) -> list[PlannedUnit]:
-        """What is to become of each unit in all rounds together, as things stand."""
-        return merge_rounds(self.list_first_round(), self._further_rounds())
-
-    def _further_rounds(self) -> Iterator[tuple[int, list[PlannedUnit]]]:
-        rounds = self.plan.experiment.rounds
-        if rounds.most == 1:
-            return
-        units = self._list_unsettled_units()
-        yield from plan_further_rounds(
-            units, self.rounds, most=rounds.most, is_open_ended=rounds.is_open_ended, retry=self.retry
-        )
-
-    def find_answered_round(self) -> int | None:
-        """The rounds after which the table leaves no question open, where that is what ends them; None else."""
-        if not self.plan.experiment.rounds.until_answered or self.find_open_questions() != []:
-            return None
-        return None if self._list_going_on(self._list_unsettled_units()) else max(self.rounds)
-
-    def count_unsure(self, skipped: Collection[str] = ()) -> int:
-        """How many units are not known as well as --within asks for, though still more rounds would measure them.
-
-        What failed in a further round, or was `skipped` (trial ids), is reported as such.
-        """
-        if self.plan.experiment.rounds.within_pct is None:
-            return 0
-        units = self._list_going_on(self._list_unsettled_units())
-        return sum(unit.jobs[0].trial_id not in skipped for unit in units)
-
-    def _list_unsettled_units(self) -> list[Unit]:
-        """The units that further rounds measure as long as there are more rounds."""
-        settled = self._find_settled_ids()
-        return [unit for unit in self._list_not_stale() if unit.unit_id not in settled]
-
-    def _list_not_stale(self) -> list[Unit]:
-        """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
-        return [unit for unit in self.plan.units if not is_unit_stale(unit, self.first, self.environment)]
-
-    def _find_settled_ids(self) -> set[str]:
-        """Ids of the units that need no further round."""
-        rounds = self.plan.experiment.rounds
-        if rounds.within_pct is not None:
-            return {
-                unit.unit_id
-                for unit in self.plan.units
-                if all(self._is_known_within(job, rounds.within_pct) for job in unit.jobs)
-            }
-        return self._find_unquestioned_ids() if rounds.until_answered else set()
-
-    def _is_known_within(self, job: Job, within_pct: float) -> bool:
-        times = self.list_times(job)
-        width_pct = find_width_pct(times) if len(times) >= FEWEST_FOR_CERTAINTY else None
-        return width_pct is not None and width_pct <= within_pct
-
-    def _find_unquestioned_ids(self) -> set[str]:
-        """Ids of the units that take part in no open question; of none where the table asks none.
-
-        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
-        for questions. Nor do they go on for a question that can't be answered any more, because another of its trials
-        failed in a further round or was measured under other versions.
-        """
-        questions = self.find_open_questions()
-        if questions is None:
-            return set()
-        units = self._list_going_on(self._list_not_stale())
-        trials = {job.trial_id for unit in units for job in unit.jobs}
-        answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
-        questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
-        return {
-            unit.unit_id
-            for unit in units
-            if all(
-                job.trial_id not in questioned and len(self.list_times(job)) >= FEWEST_FOR_CERTAINTY
-                for job in unit.jobs
-            )
-        }
-
-    def _list_going_on(self, units: Sequence[Unit]) -> list[Unit]:
-        """Those that still more rounds would measure: what failed in one is in no later one."""
-        after_all = self.plan.experiment.rounds.most + 1
-        return [item.unit for item in plan_further_round(units, after_all, self.rounds)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 from gpubench.schema.catalog import BAD_IMAGES
 
@@ -38,171 +38,96 @@ class Declared:
     """Whether it says what is tried, rather than how that is run."""
 
 
+def option(names: str, help_: str, metavar: str | None = None, *, default: Any = None, **more: Any) -> Any:
+    """A field of options that stands on the command line. `names`: with blanks between them."""
+    declared = Declared(tuple(names.split()), help_, metavar, **more)
+    return field(default=default, metadata={"declared": declared})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
     """What the command line asks of an experiment. Fields as text, as typed."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
     """Trial field -> values, in the order given: by options of their own, and by --set."""
-    zips: Annotated[
-        tuple[str, ...],
-        Declared(
-            ("--zip",),
-            "fields that move together: batch_size,lr=16/0.1,32/0.2",
-            metavar="F,F=V/V,…",
-            tries=True,
-        ),
-    ] = ()
-    excludes: Annotated[
-        tuple[str, ...],
-        Declared(("--exclude",), "leave out: strategy=dp,gpus=1", metavar="F=V,…", tries=True),
-    ] = ()
-    jobs: Annotated[
-        tuple[str, ...],
-        Declared(
-            ("--job",),
-            "one of several jobs that run together; give it once for each",
-            metavar="F=V,F=V,…",
-            tries=True,
-        ),
-    ] = ()
+    zips: tuple[str, ...] = option(
+        "--zip", "fields that move together: batch_size,lr=16/0.1,32/0.2", "F,F=V/V,…", default=(), tries=True
+    )
+    excludes: tuple[str, ...] = option(
+        "--exclude", "leave out: strategy=dp,gpus=1", "F=V,…", default=(), tries=True
+    )
+    jobs: tuple[str, ...] = option(
+        "--job",
+        "one of several jobs that run together; give it once for each",
+        "F=V,F=V,…",
+        default=(),
+        tries=True,
+    )
     """Each as `batch_size=32,gpu_ids=2+3`: they take the place of the file's groups."""
-    pairs: Annotated[
-        bool, Declared(("--pairs",), "measure every pair of the --job's on one GPU", tries=True)
-    ] = False
+    pairs: bool = option("--pairs", "measure every pair of the --job's on one GPU", default=False, tries=True)
     """The jobs by twos, the file's own too."""
-    repeats: Annotated[
-        int | None, Declared(("--repeats",), "Repeat each trial with seed + 0, 1, …", metavar="N", least=1)
-    ] = None
-    rounds: Annotated[
-        int | None,
-        Declared(
-            ("--rounds",),
-            "Measure each trial in so many processes, round after round (default: 3)",
-            metavar="N",
-            least=1,
-        ),
-    ] = None
-    within: Annotated[
-        str | None,
-        Declared(
-            ("--within",),
-            "Go on until half the 95 % interval of each time is as narrow: 2%",
-            metavar="SHARE",
-        ),
-    ] = None
-    budget: Annotated[
-        str | None,
-        Declared(
-            ("--budget",),
-            "Begin no process of a further round that would end after this: 10m. Alone: rounds until then, or until "
-            "every question of the table is answered",
-            metavar="TIME",
-        ),
-    ] = None
-    timeout: Annotated[
-        str | None, Declared(("--timeout",), "Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
-    ] = None
-    bad_images: Annotated[
-        str | None,
-        Declared(
-            ("--bad-images",),
-            "fail (default), or skip: leave images out that can't be decoded",
-            metavar="POLICY",
-            words=BAD_IMAGES,
-        ),
-    ] = None
+    repeats: int | None = option("--repeats", "Repeat each trial with seed + 0, 1, …", "N", least=1)
+    rounds: int | None = option(
+        "--rounds", "Measure each trial in so many processes, round after round (default: 3)", "N", least=1
+    )
+    within: str | None = option(
+        "--within", "Go on until half the 95 % interval of each time is as narrow: 2%", "SHARE"
+    )
+    budget: str | None = option(
+        "--budget",
+        "Begin no process of a further round that would end after this: 10m. Alone: rounds until then, or until "
+        "every question of the table is answered",
+        "TIME",
+    )
+    timeout: str | None = option("--timeout", "Deadline of each trial: 90s, 10m, 2h", "TIME")
+    bad_images: str | None = option(
+        "--bad-images",
+        "fail (default), or skip: leave images out that can't be decoded",
+        "POLICY",
+        words=BAD_IMAGES,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
     """How a sweep is run, whatever it measures."""
 
-    order: Annotated[
-        str | None,
-        Declared(
-            ("--order",),
-            "given or random (default: random where there are repeats)",
-            metavar="ORDER",
-            words=ORDERS,
-        ),
-    ] = None
-    retry: Annotated[
-        str | None,
-        Declared(
-            ("--retry",),
-            "Run these again: failed,timeout,stale,oom",
-            metavar="STATUS,…",
-            words=RETRY,
-        ),
-    ] = None
-    allow_busy: Annotated[
-        bool, Declared(("--allow-busy",), "Measure on GPUs that somebody else keeps busy, all the same.")
-    ] = False
-    yes: Annotated[
-        bool,
-        Declared(
-            (
-                "--yes",
-                "-y",
-            ),
-            "Make images without asking first.",
-        ),
-    ] = False
-    find_max_batch: Annotated[
-        bool,
-        Declared(("--find-max-batch",), "Then try larger batches until GPU memory ends, a few steps each."),
-    ] = False
-    shard: Annotated[
-        str | None,
-        Declared(
-            ("--shard",),
-            "Run one part of the plan, the second of eight: 2/8. gpubench merge puts the folders of all together.",
-            metavar="I/N",
-        ),
-    ] = None
-    agents: Annotated[
-        tuple[str, ...],
-        Declared(
-            ("--agent",),
-            "How a process is started on a further node: 'ssh n2'; once for each (default: srun, in a SLURM job)",
-            metavar="COMMAND",
-        ),
-    ] = ()
-    network: Annotated[
-        str | None,
-        Declared(
-            ("--network",),
-            "By which name or IP address further nodes reach this one (default: its host name)",
-            metavar="ADDRESS",
-        ),
-    ] = None
-    fresh: Annotated[bool, Declared(("--fresh",), "Run everything again; earlier records are kept.")] = False
-    out: Annotated[
-        Path | None,
-        Declared(("--out",), "Results folder (default: results/NAME)", metavar="FOLDER"),
-    ] = None
-    dry_run: Annotated[
-        bool,
-        Declared(
-            (
-                "--dry-run",
-                "-n",
-            ),
-            "Print the plan and run nothing.",
-        ),
-    ] = False
-    quiet: Annotated[
-        bool,
-        Declared(
-            (
-                "--quiet",
-                "-q",
-            ),
-            "Print only the path of the results.",
-        ),
-    ] = False
-    json: Annotated[bool, Declared(("--json",), "Print a JSON line for each trial.")] = False
+    order: str | None = option(
+        "--order", "given or random (default: random where there are repeats)", "ORDER", words=ORDERS
+    )
+    retry: str | None = option(
+        "--retry", "Run these again: failed,timeout,stale,oom", "STATUS,…", words=RETRY
+    )
+    allow_busy: bool = option(
+        "--allow-busy", "Measure on GPUs that somebody else keeps busy, all the same.", default=False
+    )
+    yes: bool = option("--yes -y", "Make images without asking first.", default=False)
+    find_max_batch: bool = option(
+        "--find-max-batch",
+        "Then try larger batches until GPU memory ends, a few steps each.",
+        default=False,
+    )
+    shard: str | None = option(
+        "--shard",
+        "Run one part of the plan, the second of eight: 2/8. gpubench merge puts the folders of all together.",
+        "I/N",
+    )
+    agents: tuple[str, ...] = option(
+        "--agent",
+        "How a process is started on a further node: 'ssh n2'; once for each (default: srun, in a SLURM job)",
+        "COMMAND",
+        default=(),
+    )
+    network: str | None = option(
+        "--network",
+        "By which name or IP address further nodes reach this one (default: its host name)",
+        "ADDRESS",
+    )
+    fresh: bool = option("--fresh", "Run everything again; earlier records are kept.", default=False)
+    out: Path | None = option("--out", "Results folder (default: results/NAME)", "FOLDER")
+    dry_run: bool = option("--dry-run -n", "Print the plan and run nothing.", default=False)
+    quiet: bool = option("--quiet -q", "Print only the path of the results.", default=False)
+    json: bool = option("--json", "Print a JSON line for each trial.", default=False)
 
     @property
     def mode(self) -> Mode:

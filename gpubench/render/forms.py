@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpubench.core.report import Report
 
-AnswerForm = Literal["text", "markdown", "json"]
-"""How a command tells an answer that is no table."""
 FORMS: Mapping[str, str] = {
     "csv": "As CSV.",
     "json": "As JSON, with findings and typed values.",

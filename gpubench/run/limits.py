@@ -83,7 +83,7 @@ class BatchJob:
         """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
         if self._broken_off is None:
             self._broken_off = {}
-            machines = {state.runner.machine_key(job) for job in state.plan.jobs}
+            machines = state.machines()
             # Of one that has ended since it is known how long it takes.
             records = [record for record in state.records if record.machine_key in machines]
             ended = {record.trial_id for record in records if record.status == "ok"}
@@ -137,9 +137,7 @@ class RoundsLimit:
 
     def refresh(self, state: SweepState) -> None:
         """Looks how sure the figures are that the folder holds now."""
-        plan_state = state.make_plan_state()
-        self.unsure = plan_state.count_unsure(state.skips)
-        self.answered = plan_state.find_answered_round()
+        self.unsure, self.answered = state.count_unsure(), state.find_answered_round()
 
     def closing_line(self) -> str | None:
         if self.answered is not None:

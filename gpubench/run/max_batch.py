@@ -112,12 +112,12 @@ def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Sea
     )
 
 
-def find_known_edge(state: SweepState, search: Search, tries: Plan | None) -> tuple[Edge, list[float]]:
+def find_known_edge(state: SweepState, search: Search) -> tuple[Edge, list[float]]:
     """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
-    keys = {
-        chain_key(job.trial, job.variant.make_definition())
-        for job in (search.job, *(tries.jobs if tries else ()))
-    }
+    tries = plan_tries(
+        state, search, [search.job.trial.batch_size]
+    )  # of some size: all have what counts here
+    keys = {chain_key(job.trial, job.variant.make_definition()) for job in (search.job, *tries.jobs)}
     machine = state.runner.machine_key(search.job)
     tried = [
         (batch, record)
@@ -193,19 +193,14 @@ def find_max_batch(
     tries: SweepState | None = None
     try:
         for _ in range(MOST_TRIES):
-            edge_known, guesses = find_known_edge(
-                state, search, tries.plan if tries else _plan_any_try(state, search)
-            )
+            edge_known, guesses = find_known_edge(state, search)
             size = next_size(edge_known, guesses, search.multiple, search.most)
             if size is None:
                 break
             sizes = sorted({*sizes, size})
             tries = SweepState(
                 plan=plan_tries(state, search, sizes),
-                runner=replace(
-                    state.runner,
-                    experiment=search.experiment.name,
-                ),
+                runner=replace(state.runner, experiment=search.experiment.name),
                 retry=state.retry & BADLY.keys(),
             )
             tries.load(lambda _: None)
@@ -234,21 +229,11 @@ def find_max_batch(
                     "says why"
                 )
                 return
-        say(
-            describe_result(
-                search,
-                find_known_edge(state, search, tries.plan if tries else _plan_any_try(state, search))[0],
-            )
-        )
+        say(describe_result(search, find_known_edge(state, search)[0]))
     finally:
         if tries is not None:
             keep(tries)
             tries.write_tables()  # anew: what the tries ask stands in their plan, of which there is one for all
-
-
-def _plan_any_try(state: SweepState, search: Search) -> Plan:
-    """Tries of some size: what all tries have in common."""
-    return plan_tries(state, search, [search.job.trial.batch_size])
 
 
 def describe_searches(searched: Sequence[Search]) -> str:

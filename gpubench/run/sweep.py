@@ -335,7 +335,7 @@ class RunningRound:
             return
         standing = state.make_live_report()
         view.show_table(lambda: standing, at_once=True)
-        if state.make_plan_state().find_answered_round() is not None:
+        if state.find_answered_round() is not None:
             time_left = TimeLeft(seconds=0)
         else:
             outlook = state.outlook(self.number, self.planned, over=True)

@@ -11,8 +11,18 @@ from gpubench.core.report import Report
 from gpubench.plan.estimate import Estimate, Forecast, estimate_trials
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
-from gpubench.plan.state import PlannedUnit, PlanState, collect_out_of_memory, find_unit_ending
+from gpubench.plan.state import (
+    PlannedUnit,
+    collect_out_of_memory,
+    find_unit_ending,
+    is_unit_stale,
+    merge_rounds,
+    plan_first_round,
+    plan_further_round,
+    plan_further_rounds,
+)
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
 from gpubench.results.allowance import Key, keep_matching
@@ -23,12 +33,29 @@ from gpubench.run.images import Wanted
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
+from gpubench.stats.estimates import find_width_pct
 from gpubench.store.work_claims import list_workers
 
 MOST_REWRITES = 10
 
 Configuration = tuple[str, str | None, str | None, str]
 """Its id, group, job and machine: what the processes of a row have in common."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """What counts of the attempts that are known, for the plan on this machine."""
+
+    count: int
+    """How many attempts were known when this was worked out."""
+    alike: list[Record]
+    """Those without attempts at this plan's trials that got other CPUs or loaders than they would now."""
+    unlike: Mapping[str, str]
+    """Trial id -> why what is stored of it does not count here."""
+    rounds: Mapping[int, Mapping[str, Record]]
+    """Number of a round -> trial id -> the attempt that counts in it, for rounds of which there is one."""
+    times: Mapping[Configuration, Sequence[float]]
+    """The epoch times of all processes of a configuration, in seconds."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -54,8 +81,7 @@ class SweepState:
     """Why not all tables could be written when that was last tried."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last round."""
-    _state: tuple[int, PlanState] | None = None
-    """How many records there were when the state was last worked out, and the state."""
+    _stored: Stored | None = None
     _questions: tuple[int, list[list[set[str]]] | None] | None = None
     """How many records there were when open questions were last looked for, and these."""
     _tell: Tell = raise_unusable
@@ -87,9 +113,28 @@ class SweepState:
         if took_s is not None:
             self._took[records[0].group_id or records[0].trial_id] = took_s
 
-    def list_matching_records(self) -> list[Record]:
-        """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
-        return keep_matching(self.records, self.resolve_allotments())[0]
+    def stored(self) -> Stored:
+        """What counts of what is known now."""
+        if self._stored is None or self._stored.count != len(self.records):
+            alike, unlike = keep_matching(self.records, self.resolve_allotments())
+            keys = [(job.trial_id, self.runner.machine_key(job)) for job in self.plan.jobs]
+            rounds = {
+                number: {key[0]: chosen[key] for key in keys if key in chosen}
+                for number, chosen in select_by_round(alike).items()
+            }
+            times = _list_epoch_times(alike)
+            self._stored = Stored(
+                count=len(self.records), alike=alike, unlike=unlike, rounds=rounds, times=times
+            )
+        return self._stored
+
+    def find_counting_records(self) -> Mapping[str, Record]:
+        """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
+        return self.stored().rounds.get(1, {})
+
+    def machines(self) -> set[str]:
+        """What the machine is called in records of this plan's trials."""
+        return {self.runner.machine_key(job) for job in self.plan.jobs}
 
     def resolve_allotments(self) -> Mapping[Key, Mapping[str, Any]]:
         """What this machine gives each trial of the plan that it has room for. Worked out once."""
@@ -106,43 +151,34 @@ class SweepState:
         machine = self.runner.node.machine
         return NodeCapacity(len(machine.gpus), machine.cpu_count, machine.sentence_start, self.runner.nodes)
 
-    def find_counting_records(self) -> dict[str, Record]:
-        """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
-        return self._select_plan_records(select_first_round(self.list_matching_records()))
-
-    def _select_plan_records(self, chosen: Mapping[Key, Record]) -> dict[str, Record]:
-        keys = ((job.trial_id, self.runner.machine_key(job)) for job in self.plan.jobs)
-        return {key[0]: chosen[key] for key in keys if key in chosen}
-
     # ---- what is left ----
 
-    def make_plan_state(self) -> PlanState:
-        """The plan as it stands by what is stored now."""
-        if self._state is not None and self._state[0] == len(self.records):
-            return self._state[1]
-        kept, unlike = keep_matching(self.records, self.resolve_allotments())
-        rounds = {
-            number: self._select_plan_records(chosen) for number, chosen in select_by_round(kept).items()
-        }
-        times = self._list_epoch_times(kept)
-        state = PlanState(
-            plan=self.plan,
-            rounds=rounds,
-            environment=self.runner.environment,
+    def list_first_round(self) -> list[PlannedUnit]:
+        """What is to become of each unit of the plan in the first round."""
+        return plan_first_round(
+            self.plan,
+            self.find_counting_records(),
             oom=self.find_out_of_memory(),
             room=self._room(),
-            unlike=unlike,
+            environment=self.runner.environment,
+            unlike=self.stored().unlike,
             retry=self.retry,
             fresh=self.fresh,
-            list_times=lambda job: times.get(self._configuration_of(job), ()),
-            find_open_questions=self._find_open_questions,
         )
-        self._state = len(self.records), state
-        return state
 
     def pending(self) -> list[PlannedUnit]:
-        """What is to become of each unit in all rounds together."""
-        return self.make_plan_state().list_all_rounds()
+        """What is to become of each unit in all rounds together, as things stand."""
+        asked, first = self.plan.experiment.rounds, self.list_first_round()
+        if asked.most == 1:
+            return first
+        later = plan_further_rounds(
+            self._unsettled(),
+            self.stored().rounds,
+            most=asked.most,
+            is_open_ended=asked.is_open_ended,
+            retry=self.retry,
+        )
+        return merge_rounds(first, later)
 
     def list_round(self, number: int) -> list[PlannedUnit]:
         """What is to become of the units of a round that is about to begin.
@@ -150,18 +186,87 @@ class SweepState:
         In a further one without those that this sweep has skipped: the GPU that a unit lacked is not back yet.
         """
         if number == 1:
-            return self.make_plan_state().list_first_round()
-        planned = self.make_plan_state().list_further_round(number)
+            return self.list_first_round()
+        rounds = {n: chosen for n, chosen in self.stored().rounds.items() if n != number or not self.fresh}
+        planned = plan_further_round(self._unsettled(), number, rounds, self.retry)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
+
+    def find_answered_round(self) -> int | None:
+        """The rounds after which the table leaves no question open, where that is what ends them; None else."""
+        if not self.plan.experiment.rounds.until_answered or self.find_open_questions() != []:
+            return None
+        return None if self._list_going_on(self._unsettled()) else max(self.stored().rounds)
+
+    def count_unsure(self) -> int:
+        """How many units are not known as well as --within asks for, though still more rounds would measure them.
+
+        What failed in a further round, or was skipped, is reported as such.
+        """
+        if self.plan.experiment.rounds.within_pct is None:
+            return 0
+        units = self._list_going_on(self._unsettled())
+        return sum(unit.jobs[0].trial_id not in self.skips for unit in units)
+
+    def _unsettled(self) -> list[Unit]:
+        """The units that further rounds measure as long as there are more rounds."""
+        settled = self._find_settled()
+        return [unit for unit in self._list_not_stale() if unit.unit_id not in settled]
+
+    def _list_not_stale(self) -> list[Unit]:
+        """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
+        first, versions = self.find_counting_records(), self.runner.environment
+        return [unit for unit in self.plan.units if not is_unit_stale(unit, first, versions)]
+
+    def _find_settled(self) -> set[str]:
+        """Ids of the units that need no further round: they are known well enough, or take part in no open question.
+
+        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
+        for questions. Nor do they go on for a question that can't be answered any more, because another of its trials
+        failed in a further round or was measured under other versions.
+        """
+        rounds = self.plan.experiment.rounds
+        if rounds.within_pct is not None:
+            within_pct = rounds.within_pct
+            return {
+                unit.unit_id
+                for unit in self.plan.units
+                if all(
+                    (width_pct := find_width_pct(times)) is not None and width_pct <= within_pct
+                    for times in self._list_times(unit)
+                )
+            }
+        questions = self.find_open_questions() if rounds.until_answered else None
+        if questions is None:
+            return set()
+        units = self._list_going_on(self._list_not_stale())
+        trials = {job.trial_id for unit in units for job in unit.jobs}
+        answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
+        questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
+        return {
+            unit.unit_id
+            for unit in units
+            if questioned.isdisjoint(job.trial_id for job in unit.jobs) and all(self._list_times(unit))
+        }
+
+    def _list_times(self, unit: Unit) -> list[Sequence[float]]:
+        """The epoch times of each job's configuration; none where they are fewer than a certainty needs."""
+        stored = self.stored().times
+        times = [stored.get(self._configuration_of(job), ()) for job in unit.jobs]
+        return [known if len(known) >= FEWEST_FOR_CERTAINTY else () for known in times]
+
+    def _list_going_on(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those that still more rounds would measure: what failed in one is in no later one."""
+        after_all = self.plan.experiment.rounds.most + 1
+        return [item.unit for item in plan_further_round(units, after_all, self.stored().rounds)]
 
     def find_out_of_memory(self) -> KnownOutOfMemory:
         """What has run out of GPU memory on this kind of machine, by all that is known."""
-        keys = {self.runner.machine_key(job) for job in self.plan.jobs}
+        machines = self.machines()
         return collect_out_of_memory(
-            record for (_, key), record in select_first_round(self.records).items() if key in keys
+            record for (_, key), record in select_first_round(self.records).items() if key in machines
         )
 
-    def _find_open_questions(self) -> list[list[set[str]]] | None:
+    def find_open_questions(self) -> list[list[set[str]]] | None:
         """For each question that what was measured here leaves open the ids of each row's trials.
 
         A row has one for each repeat. None where nothing is asked.
@@ -170,20 +275,11 @@ class SweepState:
 
         if self._questions is not None and self._questions[0] == len(self.records):
             return self._questions[1]
-        machines = {self.runner.machine_key(job) for job in self.plan.jobs}
-        records = [record for record in self.list_matching_records() if record.machine_key in machines]
+        machines = self.machines()
+        records = [record for record in self.stored().alike if record.machine_key in machines]
         questions = tables.find_open_questions(self.runner.results.folder, self.plan, records)
         self._questions = len(self.records), questions
         return questions
-
-    def _list_epoch_times(self, records: Sequence[Record]) -> dict[Configuration, list[float]]:
-        """The epoch times of each configuration's processes."""
-        times: dict[Configuration, list[float]] = {}
-        for record in select_counting(records).values():
-            if record.status == "ok" and (time_s := record.result.epoch_time_s):
-                configuration = (record.config_id, record.group, record.job, record.machine_key)
-                times.setdefault(configuration, []).append(time_s)
-        return times
 
     def _configuration_of(self, job: Job) -> Configuration:
         membership = job.membership
@@ -209,13 +305,13 @@ class SweepState:
             for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
         ]
         guesses = iter(estimate_trials(jobs, [make_row(record) for record in alone]))
-        return [self._estimate(unit, [next(guesses) for _ in unit.jobs]) for unit in units]
-
-    def _estimate(self, unit: Unit, guesses: Sequence[Estimate]) -> Estimate:
-        known_s = self._took.get(unit.unit_id)  # in the next round it takes as long
-        if known_s is not None:
-            return Estimate(known_s, True)
-        return Estimate(sum(guess.seconds for guess in guesses), all(guess.known for guess in guesses))
+        of_units = [[next(guesses) for _ in unit.jobs] for unit in units]
+        return [
+            Estimate(self._took[unit.unit_id], True)  # in the next round it takes as long
+            if unit.unit_id in self._took
+            else Estimate(sum(guess.seconds for guess in of_jobs), all(guess.known for guess in of_jobs))
+            for unit, of_jobs in zip(units, of_units, strict=True)
+        ]
 
     def forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
@@ -240,7 +336,7 @@ class SweepState:
         rounds = self.plan.experiment.rounds
         if number == rounds.most:
             return Outlook(rounds=rounds, number=number)
-        first = self._select_plan_records(select_first_round(self.list_matching_records()))
+        first = self.find_counting_records()
         units = [
             item.unit
             for item in planned
@@ -264,16 +360,14 @@ class SweepState:
         from gpubench.run import tables
 
         return tables.make_plan_reports(
-            self.runner.results.folder, self.plan, self.list_matching_records(), self.skips
+            self.runner.results.folder, self.plan, self.stored().alike, self.skips
         )
 
     def make_live_report(self) -> LiveReport:
         """The first of them, for whoever looks on."""
         from gpubench.run import tables
 
-        return tables.make_live_report(
-            self.runner.results.folder, self.plan, self.list_matching_records(), self.skips
-        )
+        return tables.make_live_report(self.runner.results.folder, self.plan, self.stored().alike, self.skips)
 
     def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
         """The rows of these attempts, in their order, with what follows from others that are `held`."""
@@ -286,9 +380,8 @@ class SweepState:
         """The rows of what was done already, as the tables have them: round by round, in the plan's order."""
         done = [item for item in planned if item.state == "done" or item.rounds]
         ids = [job.trial_id for item in done for job in item.unit.jobs]
-        kept, rows = self.list_matching_records(), []
-        for number, chosen in sorted(select_by_round(kept).items()):
-            by_id = self._select_plan_records(chosen)
+        stored, rows = self.stored(), []
+        for number, by_id in sorted(stored.rounds.items()):
             # A group may have been measured again all the same: its row was written then.
             records = [
                 record
@@ -296,7 +389,7 @@ class SweepState:
                 if (record := by_id.get(trial_id)) and (trial_id, record.attempt_name) not in self.measured
                 if number == 1 or record.status in FINAL
             ]
-            rows += self.complete_rows(records, kept)
+            rows += self.complete_rows(records, stored.alike)
         return rows
 
     def write_tables(self) -> None:
@@ -340,3 +433,13 @@ class SweepState:
         """What a process that is about to end at once still clears away."""
         self.runner.node.remove_temporary_folders()
         self.runner.claims.give_back()
+
+
+def _list_epoch_times(records: Sequence[Record]) -> dict[Configuration, list[float]]:
+    """The epoch times of each configuration's processes."""
+    times: dict[Configuration, list[float]] = {}
+    for record in select_counting(records).values():
+        if record.status == "ok" and (time_s := record.result.epoch_time_s):
+            configuration = (record.config_id, record.group, record.job, record.machine_key)
+            times.setdefault(configuration, []).append(time_s)
+    return times

@@ -196,10 +196,24 @@ class WorkQueue:
             for other in self.chains.get(_make_unit_chain(unit), ())
             if _find_batch_size(other) < _find_batch_size(unit)
         ]
-        if not self._is_any_held(self._without_ending(smaller)):
+
+        def is_any_tried() -> bool:
+            """Whether somebody else is at one of them. Whoever died after it had stored its record has left a claim."""
+            ended = {
+                id_
+                for id_, record in self.state.find_counting_records().items()
+                if record.status != "interrupted"
+            }
+            return any(
+                self.claims.is_held(self.make_work_item(other, 1))
+                for other in smaller
+                if other.jobs[0].trial_id not in ended
+            )
+
+        if not smaller or not is_any_tried():
             return False
         self.read_new_records(smaller)  # what is held may have ended since
-        if not self._is_any_held(self._without_ending(smaller)):
+        if not is_any_tried():
             return False
         chosen = self.state.find_counting_records()
         memory = [
@@ -214,19 +228,6 @@ class WorkQueue:
         batch, mib = max(memory)
         least_mib = min((gpu.memory_mib for gpu in self.state.runner.node.machine.gpus), default=0)
         return mib * _find_batch_size(unit) / batch > FITS * least_mib
-
-    def _without_ending(self, units: Sequence[Unit]) -> list[Unit]:
-        """Those of which no attempt that has ended is stored.
-
-        Whoever died after it had stored its record has left a claim that nobody asks after.
-        """
-        chosen = self.state.find_counting_records() if units else {}
-        ended = {trial_id for trial_id, record in chosen.items() if record.status != "interrupted"}
-        return [unit for unit in units if unit.jobs[0].trial_id not in ended]
-
-    def _is_any_held(self, units: Sequence[Unit]) -> bool:
-        """Whether somebody else is at one of these trials, in the first round."""
-        return any(self.claims.is_held(self.make_work_item(unit, 1)) for unit in units)
 
 
 def _format_values(values: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import pytest
 from place import Place
 
 import gpubench
+from gpubench.cli import app
 
 COMMANDS = [(), ("sweep",), ("table",), ("data", "make")]
 
@@ -52,3 +55,18 @@ def test_the_list_of_commands_needs_no_checker_of_values() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.endswith("set()\n")
+
+
+def test_what_a_command_declares_is_what_its_function_takes() -> None:
+    """The parameters are handed on by name, which no checker of types follows."""
+    checked = 0
+    for entry in (*app.COMMANDS.values(), *app.DATA_COMMANDS.values()):
+        names = inspect.getclosurevars(entry.run).nonlocals if inspect.isfunction(entry.run) else {}
+        if "module" in names:
+            works = getattr(
+                importlib.import_module(f"gpubench.commands.{names['module']}"), names["function"]
+            )
+            declared = inspect.signature(entry.run).parameters.keys() - names["forms"].keys()
+            inspect.signature(works).bind(**dict.fromkeys([*declared, *(["form"] if names["forms"] else [])]))
+            checked += 1
+    assert checked >= 10

@@ -25,7 +25,7 @@ from gpubench.render.live import QuietView
 from gpubench.render.running import describe_trial_end
 from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
-from gpubench.run.max_batch import find_known_edge, find_max_batch, list_searches, plan_tries
+from gpubench.run.max_batch import find_known_edge, find_max_batch, list_searches
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
@@ -102,10 +102,7 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
 
 def edges(work: SweepState) -> dict[str, Edge]:
     """Where memory ends by all that is stored, by the names of the configurations."""
-    return {
-        search.name: find_known_edge(work, search, plan_tries(work, search, [search.job.trial.batch_size]))[0]
-        for search in list_searches(work)
-    }
+    return {search.name: find_known_edge(work, search)[0] for search in list_searches(work)}
 
 
 def lines_of(edges: Mapping[str, Edge]) -> list[str]:
