@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
-from gpubench.analyze.intervals import Floats, Indices, Means, Processes, Ratios, compare_rows
+from gpubench.analyze.intervals import Floats, Indices, Means, Processes, Ratios, compare_rows, share_nodes
 from gpubench.analyze.series import (
     DEVICES,
     Axes,
@@ -82,7 +81,9 @@ def build_summary(
     fields = Fields.from_frame(summary)
     order = _find_row_order(summary, fields, axis, tied)
     fields = fields.take(order)
-    summary, members = _reorder(summary, members, order)
+    summary = summary.iloc[order].reset_index(drop=True)
+    members["row"] = np.argsort(order)[members["row"].to_numpy()]
+    members = members.sort_values("row", kind="stable", ignore_index=True)
     repeats = summary["repeats"].to_numpy()
     rows = RowArrays(summary, fields, Processes.from_members(repeats, members, runs, PROCESS_COLUMNS))
     if rows.is_job.any():
@@ -166,12 +167,6 @@ def _find_row_order(summary: Summary, fields: Fields, axis: str | None, tied: tu
     numbers = jobs["job"].str.extract(r"^(\d+) of \d+$")[0].fillna("0").astype("int64")
     by_unit = jobs.assign(number=numbers).sort_values(["unit", "number"], kind="stable")
     return np.concatenate([alone, by_unit.index])
-
-
-def _reorder(summary: Summary, members: Members, order: Any) -> tuple[Summary, Members]:
-    place = np.argsort(order)
-    members = members.assign(row=place[members["row"].to_numpy()]).sort_values("row", kind="stable")
-    return summary.iloc[order].reset_index(drop=True), members.reset_index(drop=True)
 
 
 # ---- rows beside each other ----
@@ -403,7 +398,7 @@ def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float
         solo = rows.labels["alone"][job]
         if solo >= 0:
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
-            nodes.append(compute_node_shares(node[row == solo]))
+            nodes.append(share_nodes(node[row == solo]))
         else:
             solos = figures["solo_epoch_time_s"][is_of_job]
             alone[names[-1]] = solos[~np.isnan(solos)]
@@ -415,16 +410,11 @@ def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float
     if work.welch is None:
         return None
     half = find_half_width(work.welch, ALPHA / 2)
-    shares = compute_node_shares([runs[0][key][1] for key in common])
+    shares = share_nodes([runs[0][key][1] for key in common])
     if any(nodes_alone != shares for nodes_alone in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
     return gain, low, high
-
-
-def compute_node_shares(nodes: Collection[str]) -> dict[str, float]:
-    """The share of processes on each node."""
-    return {node: count / len(nodes) for node, count in Counter(nodes).items()}
 
 
 # ---- each row by itself ----

@@ -36,13 +36,12 @@ from gpubench.results.counting import (
     select_counting,
     select_first_round,
 )
-from gpubench.results.csv_text import csv_text
 from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
-from gpubench.results.rows import epoch_rows, make_row
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, MEASURED, OF_GROUPS, TRIAL
+from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
 from gpubench.schema.doubts import SLOW_CPU_PCT
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
@@ -541,11 +540,6 @@ JOB_INTERVAL_COLUMNS = ("slowdown_low", "slowdown_high", "overlap_gain_low", "ov
 """Likewise, where any row is a job of a group."""
 
 
-def format_trials_csv(folder: Folder) -> str:
-    """The text of trials.csv."""
-    return format_frame_csv(select_trials(folder), [column.name for column in COLUMNS])
-
-
 def select_trials(folder: Folder) -> Runs:
     """The lines of trials.csv: the runs that were measured or skipped."""
     runs = folder.runs.assign(doubts=_join_spread_doubts(folder.runs))
@@ -567,16 +561,6 @@ def has_spread_epoch_times(runs: Runs) -> pd.Series[Any]:
     is_timed = (runs["status"] == "ok") & (runs["kind"] != "steady rate")
     scattered = is_scattered(runs["epoch_time_s"].where(is_timed).set_axis(pd.Index(number)))
     return is_timed & number.isin(scattered.index[scattered])
-
-
-def format_epochs_csv(folder: Folder) -> str:
-    """The text of epochs.csv: a line for each epoch or window of the attempts that count."""
-    return csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(folder.records))
-
-
-def format_table_csv(folder: Folder) -> str:
-    """The text of table.csv: one header, and a line for each row of all tables."""
-    return format_frame_csv(make_table_csv_rows(folder), list_table_columns([folder]))
 
 
 def make_table_csv_rows(folder: Folder) -> Summary:
@@ -610,16 +594,3 @@ def list_place_columns(rows: Summary) -> list[str]:
     columns = list_machine_columns(rows)
     columns += ["group"] if rows["group"].nunique(dropna=False) > 1 else []
     return columns + (["job"] if rows["group"].notna().any() else [])
-
-
-def format_frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
-    """A CSV with these columns, as `csv_text.csv_cell` writes their values."""
-    columns = [list_values(frame[name]) for name in names]
-    return csv_text(names, zip(*columns, strict=True) if len(frame) else ())
-
-
-def list_values(values: pd.Series[Any]) -> list[Any]:
-    """The values as Python's own; what is missing is None or NaN."""
-    if pd.api.types.is_extension_array_dtype(values.dtype):
-        values = values.astype(object).where(values.notna(), None)
-    return values.tolist()

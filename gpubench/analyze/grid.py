@@ -98,12 +98,10 @@ def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = Fals
 def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool) -> tuple[RowGroup, ...]:
     """The lines that are of any of these rows, with `is_sorted` in their order. `groups`: without heads."""
     places = {label: place for place, label in enumerate(order)}
-
-    def place_line(line: ReportRow) -> int:
-        return min(places[label] for label in line.labels if label in places)
-
     lines = [line for group in groups for line in group.rows if places.keys() & set(line.labels)]
-    return (RowGroup(head={}, rows=tuple(sorted(lines, key=place_line) if is_sorted else lines)),)
+    if is_sorted:
+        lines.sort(key=lambda line: min(places[label] for label in line.labels if label in places))
+    return (RowGroup(head={}, rows=tuple(lines)),)
 
 
 def drop_columns(
@@ -117,13 +115,11 @@ def drop_columns(
     ]
     if not kept:
         raise UsageError("--columns: every column is removed; leave one, or add one")
-
-    def keep_cells(line: ReportRow) -> ReportRow:
-        return replace(line, cells=tuple(line.cells[place] for place in kept))
-
-    return tuple(columns[place] for place in kept), tuple(
-        replace(group, rows=tuple(map(keep_cells, group.rows))) for group in groups
-    )
+    kept_groups = []
+    for group in groups:
+        rows = [replace(line, cells=tuple(line.cells[place] for place in kept)) for line in group.rows]
+        kept_groups.append(replace(group, rows=tuple(rows)))
+    return tuple(columns[place] for place in kept), tuple(kept_groups)
 
 
 def build_groups(
@@ -208,13 +204,7 @@ def build_cell(row: Mapping[str, Any], name: str, word: Certainty | None, larges
         images = row["images_per_epoch"]
         times = (row["epoch_time_high_s"], row["epoch_time_low_s"])
         low, high = (images / time if images and time else None for time in times)
-    return Cell(
-        value=value,
-        low=low,
-        high=high,
-        bar=bar,
-        word=word,
-    )
+    return Cell(value=value, low=low, high=high, bar=bar, word=word)
 
 
 def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Certainty]:

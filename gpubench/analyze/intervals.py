@@ -1,10 +1,11 @@
-"""95 % intervals of the columns of table.csv, over processes, on the log scale. All pairs of rows at once."""
+"""95 % intervals of the columns of table.csv, over processes, on the log scale."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,31 +14,23 @@ import pandas as pd
 
 from gpubench.schema import hosts
 from gpubench.stats.distributions import t_quantile
-from gpubench.stats.estimates import ALPHA
+from gpubench.stats.estimates import ALPHA, compare_rounds, find_half_width
 
 FEWEST_ROUNDS = 3
 """Rounds in common from which rows are compared round by round."""
 Floats: TypeAlias = npt.NDArray[np.float64]
 Indices: TypeAlias = npt.NDArray[np.int64]
+Sample: TypeAlias = tuple[int, str, float]
+"""Round and host of a process, and its figure."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
     """The processes that ended ok, of rows that have several: an entry a process in each array."""
 
-    size: int
-    """Rows of the summary."""
     row: Indices
-    run: Indices
-    """Labels of `Runs`."""
-    place: Indices
-    """A number for each round on each node."""
-    first_place: Indices
-    """Likewise of the first node of a process that is on several."""
     node: npt.NDArray[np.object_]
-    first_node: npt.NDArray[np.object_]
-    width: Indices
-    """On how many nodes it was."""
+    """Its host; `n1 + n2` of one on several."""
     figures: Mapping[str, npt.NDArray[Any]]
     """Columns of `Runs`."""
 
@@ -48,34 +41,29 @@ class Processes:
         """Those of these members. `repeats`: processes of each row."""
         row, is_ok = members["row"].to_numpy(), members["is_ok"].to_numpy()
         several = is_ok & (repeats[row] > 1)
-        run = members["run"].to_numpy()[several]
-        ended = runs.loc[run]
-        hosts_of_runs = ended["host"].fillna("").to_numpy(dtype=object)
-        codes, host_names = pd.factorize(hosts_of_runs)
-        firsts = np.array([hosts.find_first_node(host) for host in host_names], dtype=object)
-        rounds = ended["round"].to_numpy("int64")
-        numbers = [rounds * (len(host_names) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
+        ended = runs.loc[members["run"].to_numpy()[several]]
         return cls(
-            size=len(repeats), row=row[several], run=run, place=numbers[0], first_place=numbers[1],
-            node=hosts_of_runs, first_node=firsts[codes],
-            width=np.array([hosts.count_nodes(host) for host in host_names], dtype=np.int64)[codes],
+            row=row[several],
+            node=ended["host"].fillna("").to_numpy(dtype=object),
             figures={name: _as_numbers(ended[name]) for name in names},
-        )  # fmt: skip
+        )
 
     def logs(self, figure: str) -> Floats:
         """The logarithm of a figure; NaN where it is not above 0."""
         values = self.figures[figure]
         return np.log(np.where(values > 0, values, np.nan))
 
-    @cached_property
-    def is_placed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Of each row whether each process was in a round of its own on its node; and likewise on its first node."""
-        placed = [~self._has_duplicates(place) for place in (self.place, self.first_place)]
-        return placed[0], placed[0] & placed[1]
-
-    def _has_duplicates(self, place: Indices) -> npt.NDArray[np.bool_]:
-        is_duplicate = pd.DataFrame({"row": self.row, "place": place}).duplicated().to_numpy()
-        return np.bincount(self.row, is_duplicate, self.size) > 0
+    def collect(self, figure: str) -> dict[int, list[Sample]]:
+        """Row -> its samples, of rows all of whose processes have this figure."""
+        columns = (self.row, self.figures["round"], self.node, self.figures[figure])
+        samples: dict[int, list[Sample]] = {}
+        for row, turn, node, value in zip(*(values.tolist() for values in columns), strict=True):
+            samples.setdefault(row, []).append((turn, node, value))
+        return {
+            row: members
+            for row, members in samples.items()
+            if all(0 < value < np.inf for *_, value in members)
+        }
 
 
 def _as_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
@@ -111,18 +99,10 @@ class Means:
 
     def compute_half_width(self) -> Floats:
         """Half the width of the 95 % interval of each mean; NaN under two values."""
-        return _compute_half_width(self.variance / np.maximum(self.count, 1), self.count - 1)
-
-
-def _compute_half_width(variance: Floats, degrees: Any) -> Floats:
-    """Half the width of Student's interval; 0 where nothing varies."""
-    half: Floats = np.where(variance == 0, 0.0, np.nan)
-    varies = variance > 0
-    if varies.any():
-        half[varies] = t_quantile(1 - ALPHA / 2, np.broadcast_to(degrees, half.shape)[varies]) * np.sqrt(
-            variance[varies]
-        )
-    return half
+        half, has_several = np.full(len(self.count), np.nan), self.count > 1
+        count, variance = self.count[has_several], self.variance[has_several]
+        half[has_several] = t_quantile(1 - ALPHA / 2, count - 1) * np.sqrt(variance / count)
+        return half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,93 +155,50 @@ def compare_rows(
     beside one over fewer by its first node. `by_processes`: all by their processes, with the fewest degrees of freedom,
     which is how jobs are tested against their trials alone.
     """
-    logs = processes.logs(figure)
-    size = processes.size
-    sides = Means.from_groups(processes.row, logs, size)
-    members = np.bincount(processes.row, minlength=size)
-    is_known = (members > 1) & (sides.count == members)
-    known = is_known[numerator] & is_known[denominator]
-    width = np.zeros(size, dtype=np.int64)
-    np.maximum.at(width, processes.row, processes.width)
-    is_first = (
-        np.zeros(len(numerator), dtype=bool)
-        if by_processes
-        else known & (width[numerator] != width[denominator])
-    )
-
-    log, variance, common = (np.full(len(numerator), np.nan) for _ in range(3))
-    is_on_other_nodes = np.zeros(len(numerator), dtype=bool)
-    is_same_rounds = np.zeros(len(numerator), dtype=bool)
-    for by_first in {*is_first.tolist()}:
-        chosen = np.flatnonzero(is_first == by_first)
-        place = processes.first_place if by_first else processes.place
-        is_placed = processes.is_placed[by_first]
-        pairs = _pair_rounds(processes.row, place, logs, is_placed, numerator[chosen], denominator[chosen])
-        log[chosen], variance[chosen], common[chosen] = pairs.mean, pairs.variance, pairs.count
-        rounds_of_row = np.where(is_placed, members, 0)
-        is_same_rounds[chosen] = (rounds_of_row[numerator[chosen]] == pairs.count) & (
-            rounds_of_row[denominator[chosen]] == pairs.count
+    samples = processes.collect(figure)
+    compared = [
+        _compare(
+            samples[a], samples[b], is_one_machine=bool(machine[a] == machine[b]), by_processes=by_processes
         )
-        nodes = processes.first_node if by_first else processes.node
-        is_on_other_nodes[chosen] = _has_other_nodes(
-            processes.row, nodes, size, numerator[chosen], denominator[chosen]
-        )
-    is_on_other_nodes &= machine[numerator] == machine[denominator]
-    by_rounds = known & (common >= FEWEST_ROUNDS) & (not by_processes)
-
-    parts = [sides.variance[side] / sides.count[side] for side in (numerator, denominator)]
-    degrees = [sides.count[side] - 1 for side in (numerator, denominator)]
-    total = parts[0] + parts[1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        welch_degrees = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
-    if by_processes:
-        welch = _compute_half_width(total, np.minimum(*degrees))
-    else:
-        welch = _compute_half_width(total, welch_degrees)
-        for part, degree in zip(parts, degrees, strict=True):
-            welch = np.fmax(welch, _compute_half_width(part, degree))
-    welch = np.where(is_on_other_nodes, np.inf, welch)
+        if samples.keys() >= {a, b}
+        else (np.nan, np.nan, False)
+        for a, b in zip(numerator.tolist(), denominator.tolist(), strict=True)
+    ]
+    log, half, some = zip(*compared, strict=True) if compared else ((), (), ())
     return Ratios(
-        log=np.where(by_rounds, log, sides.mean[numerator] - sides.mean[denominator]),
-        half=np.where(by_rounds, _compute_half_width(variance / np.maximum(common, 1), common - 1), welch),
-        is_by_some_rounds=by_rounds & ~is_same_rounds,
-    ).where(known)
-
-
-def _pair_rounds(
-    row: Indices,
-    place: Indices,
-    logs: Floats,
-    is_placed: npt.NDArray[np.bool_],
-    numerator: Indices,
-    denominator: Indices,
-) -> Means:
-    """The differences of both sides' logarithms in the rounds that a pair has in common, for each pair."""
-    usable = is_placed[row] & ~np.isnan(logs)
-    row, place, logs = row[usable], place[usable], logs[usable]
-    stride = place.max(initial=0) + 1
-    keys = row * stride + place
-    order = np.argsort(keys)
-    keys, row, place, logs = keys[order], row[order], place[order], logs[order]
-    begin, end = np.searchsorted(row, numerator, "left"), np.searchsorted(row, numerator, "right")
-    pair = np.repeat(np.arange(len(numerator)), end - begin)
-    first = (
-        np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
+        log=np.array(log, dtype=float),
+        half=np.array(half, dtype=float),
+        is_by_some_rounds=np.array(some, dtype=bool),
     )
-    wanted = denominator[pair] * stride + place[first]
-    partner = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    is_common = keys[partner] == wanted if len(keys) else np.zeros(0, dtype=bool)
-    return Means.from_groups(pair[is_common], (logs[first] - logs[partner])[is_common], len(numerator))
 
 
-def _has_other_nodes(
-    row: Indices, nodes: npt.NDArray[np.object_], size: int, numerator: Indices, denominator: Indices
-) -> npt.NDArray[np.bool_]:
-    """Whether two rows had unlike shares of their processes on their nodes, for each pair."""
-    node, names = pd.factorize(nodes)
-    if len(names) < 2:
-        return np.zeros(len(numerator), dtype=bool)
-    count = np.bincount(row * len(names) + node, minlength=size * len(names)).reshape(size, -1)
-    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
-    unlike: npt.NDArray[np.bool_] = (share[numerator] != share[denominator]).any(axis=1)
-    return unlike
+def _compare(
+    numerator: list[Sample], denominator: list[Sample], *, is_one_machine: bool, by_processes: bool
+) -> tuple[float, float, bool]:
+    """The logarithm of a ratio, half its interval, and whether rounds that only one row has are left out."""
+    sides = [numerator, denominator]
+    if not by_processes and len({max(hosts.count_nodes(node) for _, node, _ in side) for side in sides}) > 1:
+        sides = [[(turn, hosts.find_first_node(node), value) for turn, node, value in side] for side in sides]
+    by_place = [{(turn, node): value for turn, node, value in side} for side in sides]
+    common = by_place[0].keys() & by_place[1].keys()
+    has_own_rounds = [len(places) for places in by_place] == [len(side) for side in sides]
+    if has_own_rounds and len(common) >= FEWEST_ROUNDS and not by_processes:
+        pairs = compare_rounds(*by_place).pairs
+        assert pairs is not None, "there are several"
+        return pairs.center, find_half_width(pairs, ALPHA / 2), any(len(side) > len(common) for side in sides)
+    evidence = compare_rounds(*(dict(enumerate(value for *_, value in side)) for side in sides))
+    welch = evidence.welch
+    assert welch is not None, "each row has several processes"
+    shares = [share_nodes([node for _, node, _ in side]) for side in sides]
+    if is_one_machine and shares[0] != shares[1]:
+        half = math.inf
+    elif by_processes:
+        half = float(t_quantile(1 - ALPHA / 2, min(map(len, sides)) - 1)) * welch.error
+    else:
+        half = find_half_width(welch, ALPHA / 2)
+    return evidence.center, half, False
+
+
+def share_nodes(nodes: Collection[str]) -> dict[str, float]:
+    """The share of processes on each node."""
+    return {node: count / len(nodes) for node, count in Counter(nodes).items()}

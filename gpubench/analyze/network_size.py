@@ -75,7 +75,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
     findings = []
     for _, group in itertools.groupby(claims, key=lambda claim: claim.series):
         steps = list(group)
-        faster = list(itertools.takewhile(_is_faster, reversed(steps)))
+        faster = list(itertools.takewhile(lambda claim: claim.shows("more"), reversed(steps)))
         first = faster[-1].candidate if faster else None
         findings.append(
             NetworkSizeFinding(
@@ -95,7 +95,3 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
 def make_network_key(rows: TableRows, row: int) -> tuple[str, ...]:
     """What tells networks apart."""
     return tuple(map(str, rows.summary.loc[row, list(NETWORK)]))
-
-
-def _is_faster(claim: Claim) -> bool:
-    return claim.decided.word != "unknown" and claim.decided.direction == "more"

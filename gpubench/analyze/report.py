@@ -26,7 +26,7 @@ from gpubench.analyze.grid import (
 )
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
-from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
+from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding, list_groups
 from gpubench.core.report import Facts, Report, ReportColumn, ReportWarning, RowGroup
 from gpubench.schema.doubts import find_doubt
 
@@ -121,7 +121,11 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
     return Facts(
-        fixed=select_fixed(table.fixed, rows.varied),
+        fixed={
+            field: table.fixed[field]
+            for field, usual in HEADLINE.items()
+            if field in table.fixed and table.fixed[field] not in usual
+        },
         machines=tuple(name for name in machines if name),
         images=int(images[0]) if len(images) == 1 else None,
         processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),
@@ -148,15 +152,6 @@ def collect_reasons(rows: TableRows, names: Sequence[str]) -> dict[int, dict[str
         if empty:
             reasons[int(row)] = {**empty, **reasons.get(int(row), {})}
     return reasons
-
-
-def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str, Any]:
-    """The fields of HEADLINE that are equal in all rows, but for values that go without saying."""
-    return {
-        field: fixed[field]
-        for field, usual in HEADLINE.items()
-        if field in fixed and field not in varied and fixed[field] not in usual
-    }
 
 
 def describe_machine(row: Mapping[str, Any]) -> str:
@@ -191,10 +186,8 @@ def add_warnings(finding: Finding, warnings: Sequence[ReportWarning]) -> Finding
 
 def find_baseline_warnings(findings: Sequence[Finding]) -> list[ReportWarning]:
     """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
-    groups = [
-        group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups
-    ]
-    spoilt = tuple(dict.fromkeys(group.spoilt_by for group in groups if group.spoilt_by is not None))
+    jobs = [group.spoilt_by for group in list_groups(findings)]
+    spoilt = tuple(dict.fromkeys(job for job in jobs if job is not None))
     return [ReportWarning(code="faster-together", rows=spoilt)] if spoilt else []
 
 

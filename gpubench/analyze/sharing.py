@@ -42,7 +42,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """
     if rows.is_of_tries or not rows.is_job.any():
         return []
-    times, alone = find_times(rows), find_solo_rows(rows)
+    # Of epochs: a job and its trial alone are of equally many images.
+    times, alone = rows.collect(rows.ended_processes["epoch_time_s"]), find_solo_rows(rows)
     baselines = find_baselines(rows, times, alone)
     claims = []
     for group in list_groups(rows):
@@ -85,7 +86,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[SharingFindi
     spoilt = {
         claim.baseline: claim.candidate
         for claim in claims
-        if claim.metric == SLOWDOWN and claim.decided.word != UNKNOWN and claim.decided.direction == "less"
+        if claim.metric == SLOWDOWN and claim.shows("less")
     }
     alone = find_solo_rows(rows)
     groups = []
@@ -143,11 +144,6 @@ def list_groups(rows: TableRows) -> list[SharingGroup]:
             )
         )
     return groups
-
-
-def find_times(rows: TableRows) -> Figures:
-    """Epoch times in seconds: a job and its trial alone are of equally many images."""
-    return rows.collect(rows.ended_processes["epoch_time_s"].astype("float64"))
 
 
 def find_solo_rows(rows: TableRows) -> dict[int, int]:

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.derive import Arrangement, compute_node_shares
+from gpubench.analyze.derive import Arrangement
+from gpubench.analyze.intervals import share_nodes
 from gpubench.analyze.series import Fields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import Remedy
@@ -147,7 +148,7 @@ class TableRows(Arrangement):
         """
         numerator, denominator = figures[candidate], figures[baseline]
         numerator_nodes, denominator_nodes = (
-            compute_node_shares([place[2] for place in samples]) for samples in (numerator, denominator)
+            share_nodes([place[2] for place in samples]) for samples in (numerator, denominator)
         )
         evidence = compare_rounds(numerator, denominator, noise=self.find_noise(candidate, baseline))
         return evidence if numerator_nodes == denominator_nodes else replace(evidence, welch=None, noise=None)

@@ -132,7 +132,7 @@ def split_rows_by_target(summary: pd.DataFrame) -> list[pd.DataFrame]:
 
 def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
     """A figure of each seed of the rows all of whose processes reached the target: the lucky ones would flatter."""
-    figures = rows.collect(rows.ended_processes[metric].astype("float64"))
+    figures = rows.collect(rows.ended_processes[metric])
     return {
         row: average_rounds(figures[row])
         for row in members.index

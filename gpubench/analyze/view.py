@@ -21,15 +21,9 @@ from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import clean
 from gpubench.core.report import Selection
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
+from gpubench.schema.columns import TABLE_BY_NAME, Column
 from gpubench.schema.kinds import find_kind
 
-COLUMNS: Mapping[str, Column] = {
-    **BY_NAME,
-    **{column.name: column for column in DERIVED},
-    REPEATS.name: REPEATS,
-}
-"""Name -> column, of those that a table may have."""
 ALL = "all"
 """In place of names of columns."""
 REMOVABLE = ("memory_gib", "network", "overlap", "work")
@@ -117,7 +111,7 @@ WHOLE = TableView()
 def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
     """A column as it is compared: numbers as they are, lists as text (`0+1`)."""
     values = summary[SHOWN_AS.get(name, name)]
-    if find_kind(COLUMNS[name]) in ("number", "whole", "yes or no"):
+    if find_kind(TABLE_BY_NAME[name]) in ("number", "whole", "yes or no"):
         return values
     return values.map(format_cell, na_action="ignore").astype(object)
 
@@ -152,9 +146,9 @@ def split_signed_names(text: str | None) -> tuple[tuple[str, bool], ...]:
 
 def find_column(name: str) -> Column:
     """The column of this name. Raises UsageError where there is none."""
-    if name not in COLUMNS:
-        raise make_unknown_name_error("column", name, COLUMNS)
-    return COLUMNS[name]
+    if name not in TABLE_BY_NAME:
+        raise make_unknown_name_error("column", name, TABLE_BY_NAME)
+    return TABLE_BY_NAME[name]
 
 
 def parse_condition(text: str) -> Condition:

@@ -10,7 +10,7 @@ from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import clean, format_count
 from gpubench.commands.folders import warn
-from gpubench.render.files import write_tables
+from gpubench.export.files import write_tables
 from gpubench.results.home import newest_results, results_home
 from gpubench.results.store import Results
 from gpubench.results.unite import MergeSummary, unite

@@ -95,3 +95,7 @@ class Claim:
         if self.verdict is None:
             raise ValueError("a claim is decided before it is read")
         return self.verdict
+
+    def shows(self, direction: str) -> bool:
+        """Whether it is sure or likely, in this direction."""
+        return self.decided.word != "unknown" and self.decided.direction == direction

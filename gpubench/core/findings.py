@@ -5,7 +5,7 @@ Rows are labels of the summary frame. Ratios are of rates: above 1 the candidate
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -185,6 +185,11 @@ class SharingFinding(Finding):
 
     question: ClassVar[str] = "sharing"
     groups: tuple[SharingGroup, ...] = ()
+
+
+def list_groups(findings: Iterable[Finding]) -> list[SharingGroup]:
+    """All groups of jobs that these are about."""
+    return [group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from gpubench.core.report import Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.render.grid import GridRow, format_value, make_grid
 from gpubench.render.pictures import vega
+from gpubench.schema.columns import TABLE_BY_NAME
 from gpubench.schema.kinds import format_value_text
 from gpubench.schema.trial_fields import ABOUT
 
@@ -69,7 +70,7 @@ def list_columns(report: Report) -> list[SheetColumn]:
         name = SOURCES.get(source.name, source.name)
         low, high = INTERVALS.get(source.name, ("", ""))
         for end, text, column in (
-            ("value", heading, name if name in words.COLUMNS_BY_NAME else ""),
+            ("value", heading, name if name in TABLE_BY_NAME else ""),
             ("low", "from", low),
             ("high", "to", high),
         ):
@@ -80,7 +81,7 @@ def list_columns(report: Report) -> list[SheetColumn]:
 
 def is_percent(column: ReportColumn) -> bool:
     """Whether a column is in per cent: then its cells hold shares of 1, as per cents do in spreadsheets."""
-    definition = words.COLUMNS_BY_NAME.get(column.name)
+    definition = TABLE_BY_NAME.get(column.name)
     return definition is not None and definition.unit == "%"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, list_table_columns, make_table_csv_rows, select_trials
-from gpubench.analyze.grid import split_codes
-from gpubench.analyze.view import COLUMNS as COLUMNS_BY_NAME
+from gpubench.analyze.grid import list_labelled_rows, split_codes
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.render import words
 from gpubench.results.csv_text import PLAIN, Dialect, csv_text
@@ -26,6 +25,7 @@ from gpubench.schema.columns import (
     COLUMNS,
     ENVIRONMENT,
     EPOCH_COLUMNS,
+    TABLE_BY_NAME,
     Column,
     Count,
     Moment,
@@ -57,16 +57,12 @@ class Sheet:
 
     name: str
     columns: tuple[Column, ...]
-    values: tuple[Sequence[Any], ...]
-    """A sequence a column: a value a line, None where there is none."""
-
-    def lines(self) -> Iterator[Line]:
-        """One value a column."""
-        return zip(*self.values, strict=True)
+    lines: Sequence[Line]
+    """One value a column, None where there is none."""
 
     def format_csv(self, dialect: Dialect = PLAIN) -> str:
         """The text of a CSV."""
-        return csv_text([column.name for column in self.columns], self.lines(), dialect=dialect)
+        return csv_text([column.name for column in self.columns], self.lines, dialect=dialect)
 
     def to_frame(self) -> pd.DataFrame:
         """A frame of pandas; units and meanings of its columns stand in `attrs`.
@@ -74,13 +70,11 @@ class Sheet:
         Whole numbers are Int64, other numbers float64, yes or no boolean, times datetime64, all else string. What is
         missing is missing: NA, NaN or NaT.
         """
-        frame = pd.DataFrame(
-            {
-                column.name: make_pandas_series(column, values)
-                for column, values in zip(self.columns, self.values, strict=True)
-            }
-        )
-        return attach_column_info(frame, self.columns)
+        series = {
+            column.name: make_pandas_series(column, [line[place] for line in self.lines])
+            for place, column in enumerate(self.columns)
+        }
+        return attach_column_info(pd.DataFrame(series), self.columns)
 
 
 # ---- sheets ----
@@ -89,34 +83,26 @@ class Sheet:
 def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
     """The lines of table.csv: those rows and columns of them that are shown."""
     names = view.choose_columns(list_table_columns(folders))
-    columns = tuple(COLUMNS_BY_NAME[name] for name in names)
-    return _join_folders("table", columns, folders, lambda folder: _select_table_columns(folder, names, view))
+    columns = tuple(TABLE_BY_NAME[name] for name in names)
 
+    def list_shown(folder: Folder) -> Iterable[Line]:
+        order = [
+            label for table in folder.tables for label in view.select_rows(folder.select_table_rows(table))
+        ]
+        return list_lines(make_table_csv_rows(folder).loc[order], names)
 
-def _select_table_columns(folder: Folder, names: Sequence[str], view: TableView) -> list[Sequence[Any]]:
-    order = [label for table in folder.tables for label in view.select_rows(folder.select_table_rows(table))]
-    rows = make_table_csv_rows(folder).loc[order]
-    return [list_plain(rows[name]) for name in names]
+    return _join_folders("table", columns, folders, list_shown)
 
 
 def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of trials.csv."""
-
-    def list_columns(folder: Folder) -> list[Sequence[Any]]:
-        runs = select_trials(folder)
-        return [list_plain(runs[column.name]) for column in COLUMNS]
-
-    return _join_folders("trials", COLUMNS, folders, list_columns)
+    names = [column.name for column in COLUMNS]
+    return _join_folders("trials", COLUMNS, folders, lambda folder: list_lines(select_trials(folder), names))
 
 
 def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of epochs.csv."""
-    return _join_folders(
-        "epochs",
-        EPOCH_COLUMNS,
-        folders,
-        lambda folder: _to_columns(EPOCH_COLUMNS, epoch_rows(folder.records)),
-    )
+    return _join_folders("epochs", EPOCH_COLUMNS, folders, lambda folder: epoch_rows(folder.records))
 
 
 def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:
@@ -130,7 +116,7 @@ def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:
         *ENVIRONMENT_COUNTS,
     )
 
-    def list_lines(folder: Folder) -> Iterator[Line]:
+    def list_places(folder: Folder) -> Iterator[Line]:
         alike: dict[str, list[Record]] = {}
         for record in folder.records:
             alike.setdefault(json.dumps(record.environment, sort_keys=True), []).append(record)
@@ -139,22 +125,20 @@ def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:
             starts = sorted(record.started_at for record in records)
             yield [*facts, len(records), starts[0] or None, starts[-1] or None]
 
-    return _join_folders(
-        "environment", columns, folders, lambda folder: _to_columns(columns, list_lines(folder))
-    )
+    return _join_folders("environment", columns, folders, list_places)
 
 
 def make_warning_sheet(folders: Sequence[Folder]) -> Sheet:
     """A line for each warning of each trial; then one for each record or plan that can't be read, of no row."""
 
-    def list_lines(folder: Folder) -> Iterator[Line]:
+    def list_doubts(folder: Folder) -> Iterator[Line]:
         fields = dict.fromkeys(
             ("group", "job", *(field for table in folder.tables for field in table.varied))
         )
         runs = select_trials(folder)
         runs = runs[runs["doubts"].notna()]
-        for _, run in runs.iterrows():
-            label = words.name_row({field: value for field in fields if _is_known(value := run[field])})
+        for _, run in list_labelled_rows(runs):
+            label = words.name_row({field: run[field] for field in fields})
             texts = run["doubt_texts"]
             for code in split_codes(run["doubts"]):
                 for text in texts.get(code) or (words.ROW_WARNINGS.get(code),):
@@ -162,9 +146,7 @@ def make_warning_sheet(folders: Sequence[Folder]) -> Sheet:
         for problem in folder.problems:
             yield [*[None] * (len(WARNING_COLUMNS) - 1), problem]
 
-    return _join_folders(
-        "doubts", WARNING_COLUMNS, folders, lambda folder: _to_columns(WARNING_COLUMNS, list_lines(folder))
-    )
+    return _join_folders("doubts", WARNING_COLUMNS, folders, list_doubts)
 
 
 SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
@@ -180,39 +162,22 @@ def _join_folders(
     name: str,
     columns: tuple[Column, ...],
     folders: Sequence[Folder],
-    list_columns: Callable[[Folder], Sequence[Sequence[Any]]],
+    make_lines: Callable[[Folder], Iterable[Line]],
 ) -> Sheet:
     """The lines of all folders, with a first column that names the folder where there are several."""
-    parts = [list_columns(folder) for folder in folders]
-    values = [
-        [value for column in parts_of_column for value in column]
-        for parts_of_column in zip(*parts, strict=True)
-    ]
-    if len(folders) > 1:
-        columns = (RESULTS, *columns)
-        titles = [
-            folder.name for folder, part in zip(folders, parts, strict=True) for _ in range(len(part[0]))
-        ]
-        values = [titles, *values]
-    return Sheet(name=name, columns=columns, values=tuple(values))
-
-
-def _to_columns(columns: Sequence[Column], lines: Iterator[Line]) -> list[Sequence[Any]]:
-    """Lines as columns."""
-    return list(zip(*lines, strict=True)) or [()] * len(columns)
-
-
-def list_plain(values: pd.Series[Any]) -> list[Any]:
-    """A column of a frame as Python's own values; what is missing is None."""
-    plain: list[Any] = values.astype(object).where(values.notna(), None).tolist()
-    return plain
-
-
-def _is_known(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) or bool(pd.notna(value))
+    if len(folders) == 1:
+        return Sheet(name=name, columns=columns, lines=[*make_lines(folders[0])])
+    lines = [(folder.name, *line) for folder in folders for line in make_lines(folder)]
+    return Sheet(name=name, columns=(RESULTS, *columns), lines=lines)
 
 
 # ---- frames ----
+
+
+def list_lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[Line]:
+    """The values of these columns as Python's own, a line a row; what is missing is None."""
+    columns = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
+    return zip(*columns, strict=True) if len(frame) else ()
 
 
 def attach_column_info(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:

@@ -85,15 +85,13 @@ def make_column_sheet(raw: Sequence[Sheet]) -> Sheet:
     return Sheet(
         name="columns",
         columns=tuple(Column(name, "", "") for name in ("column", "unit", "meaning")),
-        values=tuple(
-            [getattr(column, name) or None for column in columns] for name in ("name", "unit", "meaning")
-        ),
+        lines=[(column.name, column.unit or None, column.meaning or None) for column in columns],
     )
 
 
 def write_lines(book: Workbook, lines: Sheet, style: Style) -> None:
     """All lines of a sheet. Raises UnusableError where there are more than Excel takes."""
-    if len(lines.values[0]) >= MOST_ROWS:
+    if len(lines.lines) >= MOST_ROWS:
         raise UnusableError(f"{lines.name} has more rows than a sheet of Excel: --format parquet takes them")
     sheet = book.add_worksheet(lines.name)
     head = style(bold=True, bottom=1, bg_color="#E8EDF3")
@@ -103,12 +101,12 @@ def write_lines(book: Workbook, lines: Sheet, style: Style) -> None:
     for place, column in enumerate(lines.columns):
         sheet.set_column(place, place, max(len(column.name) + 6, len(DATE) * (find_kind(column) == "moment")))
         sheet.write_string(0, place, column.name, head)
-    for row, values in enumerate(lines.lines(), start=1):
+    for row, values in enumerate(lines.lines, start=1):
         for place, (column, value) in enumerate(zip(lines.columns, values, strict=True)):
             if value is not None:
                 write_value(sheet, row, place, value, looks[place], is_date=find_kind(column) == "moment")
     sheet.freeze_panes(1, 1)
-    sheet.autofilter(0, 0, len(lines.values[0]), len(lines.columns) - 1)
+    sheet.autofilter(0, 0, len(lines.lines), len(lines.columns) - 1)
 
 
 def write_value(sheet: Worksheet, row: int, place: int, value: Any, look: Format, *, is_date: bool) -> None:

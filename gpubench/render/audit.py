@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gpubench.analyze.audit import VERDICTS, Observation, RuleFinding
+from gpubench.analyze.audit import VERDICTS, RuleFinding
 from gpubench.basics.folding import wrap_sentence
 from gpubench.basics.quoted import clean, to_json
 from gpubench.render.markdown import escape_markdown
@@ -158,13 +158,11 @@ def summarize(name: str, findings: Sequence[RuleFinding]) -> str:
 
 def describe_finding(finding: RuleFinding) -> str:
     """What a rule observes, ending in a full stop."""
-    return "; ".join(map(describe_observation, finding.observations)) + "."
-
-
-def describe_observation(observation: Observation) -> str:
-    """One observation in words."""
-    figures = {name: format_figure(value) for name, value in observation.figures.items()}
-    return SENTENCES[observation.code].format_map(figures)
+    sentences = []
+    for seen in finding.observations:
+        figures = {name: format_figure(value) for name, value in seen.figures.items()}
+        sentences.append(SENTENCES[seen.code].format_map(figures))
+    return "; ".join(sentences) + "."
 
 
 def format_figure(value: Any) -> str:

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.basics.finite import replace_non_finite
+from gpubench.basics.folding import HANG
 from gpubench.basics.quoted import clean, to_json
 from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison, FigureName
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.json import value_to_data
 from gpubench.render.markdown import escape_markdown, format_tables
-from gpubench.render.terminal import HANG, TO_ASCII, WIDTH, fold, render_grid
+from gpubench.render.terminal import TO_ASCII, WIDTH, fold, render_grid
 from gpubench.render.words import (
-    MINUS,
     count_things,
     format_advice,
     format_axis,
-    format_number,
+    format_signed,
     format_significant,
     join_words,
     name_ending,
@@ -301,16 +301,15 @@ def measure_change(change: Change) -> float:
 
 def format_figure_change(change: Change) -> str:
     """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
-    text = _format_signed(measure_change(change))
+    text = _format_share(measure_change(change))
     verdict, is_points = change.verdict, change.figure == "top1"
     if verdict and verdict.low is not None and verdict.high is not None:
         low, high = (
-            _format_signed(end if is_points else 100 * (end - 1)) for end in (verdict.low, verdict.high)
+            _format_share(end if is_points else 100 * (end - 1)) for end in (verdict.low, verdict.high)
         )
         text += f" ({low} to {high})" if low != high else ""
     return text if is_points else f"{text} %"
 
 
-def _format_signed(value: float) -> str:
-    text = format_number(value, 1 if abs(value) < 99.95 else 0)
-    return text if text.startswith(MINUS) or not float(text.replace(",", "")) else f"+{text}"
+def _format_share(value: float) -> str:
+    return format_signed(value, 1 if abs(value) < 99.95 else 0)

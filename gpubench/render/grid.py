@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpubench.basics.quoted import clean
-from gpubench.core.findings import SharingFinding, join_overlaps
+from gpubench.core.findings import join_overlaps, list_groups
 from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.schema.cell import format_cell
+from gpubench.schema.columns import TABLE_BY_NAME
 
 Tone = Literal["plain", "better", "worse", "running"]
 
@@ -83,12 +84,7 @@ class Grid:
 def make_grid(report: Report) -> Grid:
     """The report's table as text."""
     headings = [words.format_column_heading(report, column) for column in report.columns]
-    jobs = {
-        group.rows: words.name_group(report, group)
-        for finding in report.findings
-        if isinstance(finding, SharingFinding)
-        for group in finding.groups
-    }
+    jobs = {group.rows: words.name_group(report, group) for group in list_groups(report.findings)}
     groups = []
     for group in report.groups:
         common = {row.warnings for row in group.rows}
@@ -150,9 +146,9 @@ def format_value(column: ReportColumn, value: Any) -> str:
         return words.format_ratio(value)
     if isinstance(value, int):
         return f"{value:,}"
-    definition = words.COLUMNS_BY_NAME.get(column.name)
+    definition = TABLE_BY_NAME.get(column.name)
     if definition is not None and definition.unit == "%":
-        return words.format_number(value, definition.digits or 0)
+        return words.format_number(value, definition.digits)
     return words.format_significant(value, 2 if column.name == "gmacs_per_image" else 3)
 
 

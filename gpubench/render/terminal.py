@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from gpubench.basics.encodable import replace_unencodable_signs
+from gpubench.basics.folding import HANG, wrap_sentence
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
@@ -26,13 +27,13 @@ HEADING_LINES = 3
 LINES_BELOW = 10
 """Lines below a table at most, in 80 columns."""
 GAP = "  "
-HANG = "  "
 BAR = 16
 """Cells of a bar that is full, where there is room for it."""
 NARROWEST_BAR = 6
 NARROW_NAME, NARROWEST_NAME = 24, 14
 """Cells of the first column, where names in it are folded; fewer where all columns then have room side by side."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
+STYLES = {"answer": "bold", "warning": "yellow", "note": "dim"}
 TONES = {"plain": "", "better": "green", "worse": "red", "running": "green"}
 CUT = words.Sentence("note", words.CUT, 0)
 TO_ASCII = str.maketrans(
@@ -86,7 +87,8 @@ def _render_report(report: Report, width: int, is_rich: bool, is_why: bool) -> l
     lines.append(_make_text(""))
     chosen = choose_lines(report, is_all=is_why)
     for line in chosen:
-        lines += render_sentence(line, plain(line.marked_text), width)
+        style = STYLES.get(line.kind, "")
+        lines += [_make_text(part, style) for part in fold(plain(line.marked_text), width)]
     if is_why:
         lines += map(_make_text, _render_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
@@ -128,19 +130,11 @@ def _render_heading(report: Report, width: int, plain: Callable[[str], str]) -> 
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
 
 
-def render_sentence(sentence: words.Sentence, text: str, width: int) -> list[Text]:
-    """Lines of a sentence, styled by its kind. `text`: it as it is written here."""
-    style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(sentence.kind, "")
-    return [_make_text(part, style) for part in fold(text, width)]
-
-
 def fold(text: str, width: int, hang: str = HANG) -> list[str]:
-    # A number keeps its unit, and a range its "to".
-    kept = text.replace(" %", "\u00a0%")
-    lines = textwrap.wrap(
-        kept, max(20, width), subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
-    )
-    return [line.replace("\u00a0", " ") for line in lines] or [""]
+    """Lines of at most so many columns. A number keeps its unit."""
+    return [
+        line.replace("\u00a0", " ") for line in wrap_sentence(text.replace(" %", "\u00a0%"), width, hang=hang)
+    ]
 
 
 # The table.

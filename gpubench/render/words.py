@@ -30,12 +30,13 @@ from gpubench.core.findings import (
     TargetFinding,
     Top1Finding,
     VersusFinding,
+    list_groups,
 )
 from gpubench.core.report import Report, ReportColumn, ReportRow, ReportWarning, RowGroup, Selection
 from gpubench.core.trace import Trace
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
+from gpubench.schema.columns import TABLE_BY_NAME
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 MINUS = "−"
@@ -67,29 +68,14 @@ QUESTIONS: Mapping[str, str] = {
 
 HEADINGS: Mapping[str, str] = {
     "batch_size": "batch",
-    "group": "jobs",
-    "epoch_time_s": "epoch s",
     "memory_gib": "GiB",
-    "gpu_mem_growth_pct": "growth",
-    "epoch_time_growth_pct": "growth",
-    "data_wait_pct": "wait %",
-    "gmacs_per_image": "GMACs",
-    "speedup": "speed-up",
-    "strong_efficiency_pct": "efficiency",
-    "weak_efficiency_pct": "efficiency",
-    "solo_epoch_time_s": "alone s",
     "work": "work done",
-    "overlap": "overlap",
-    "epochs_to_top1": "epochs to {target}",
-    "time_to_top1_s": "s to {target}",
-    "energy_to_top1_j": "J to {target}",
 }
-"""Column -> its heading, where that is not the one of the column's definition."""
+"""Column -> its heading, where it has none in the column's definition."""
 
 METRICS: Mapping[str, str] = {
     "memory_time": "memory × time",
     "cpu_s_per_epoch": "CPU time",
-    "work": "work done",
     "top1_pct": "top-1",
 }
 """Metric of a claim -> its name, where that is not its column's heading."""
@@ -102,34 +88,23 @@ ROW_WARNINGS: Mapping[str, str] = {
     "outlier": "a process lies further from the others than chance explains; it counts as they do.",
     "other-load": "other work used the CPUs: run again on a quiet host.",
     "slow-cpu": "the CPU ran at less than 85 % of its fastest in this folder.",
-    "unbound-cpus": "SLURM did not bind the CPUs: use srun --cpu-bind=cores.",
     "low-clock": "the GPU ran below 80 % of its highest clock (nvidia-smi -q -d CLOCK tells why).",
     "cpu-starved": "there are more loader workers than CPUs: use fewer --workers.",
-    "short-warmup": "the first measured steps were slower than the last: the warm-up was too short.",
-    "short-epochs": "less than 1 s was measured.",
-    "short-steps": "epochs are extrapolated from too few steps.",
     "solo-stale": "the job alone was measured under other versions: run it again.",
     "faster-together": "a job ran faster together than alone: its time alone is not reliable.",
-    "beyond-turns": "jobs hinder each other: they take longer than one after the other.",
     "retries": "the GPU's memory ran out and some was freed, which takes time: use a smaller batch.",
     "near-limit": "95 % or more of the memory was used, which may be slower: compare with a smaller batch.",
     "gaps": "more than 10 % of the samples are missing.",
-    "energy": "two readings of the energy differ by more than 5 %.",
     "desktop": "a desktop used the GPU.",
     "in-words": "the log gives figures in words only.",
     "inferred": "the log does not state some fields; they are inferred.",
-    "breakdown": "--breakdown was on, which takes time: take times from a run without it.",
-    "shared-gpu": "jobs share a GPU, so energy of each is an estimate.",
-    "short-window": "energy was measured over less than 10 s.",
-    "skipped-images": "images that can't be decoded were left out.",
-    "compile-cache": "the model was compiled, and the first steps depend on the compiler's cache.",
-    "dp-channels-last": "DataParallel with channels_last prepares its kernels anew in every step.",
     "dp": "DataParallel copies the model in every step: prefer ddp.",
     "single-process": "there was one process, so nothing is sure: such rows were seen to differ by up to {noise} "
     "(--rounds 3).",
     "first-batch": "the first batch takes {span} of the epoch, so longer epochs favour larger batches.",
 }
-"""Code -> what is said behind `In 5 of 18 rows`. Those of `schema.doubts.DOUBTS`, and what only a table knows."""
+"""Code -> what is said behind `In 5 of 18 rows`: of those of `schema.doubts.DOUBTS` that a table tells, of those that
+no record words, and of what only a table knows."""
 
 TABLE_WARNINGS: Mapping[str, str] = {
     "one-process": "One process a row, so nothing is sure: such rows were seen to differ by up to {noise} "
@@ -139,11 +114,6 @@ TABLE_WARNINGS: Mapping[str, str] = {
     "published-log": "One figure a row in the log, so nothing is sure: how far it varies is not known.",
 }
 """Code -> what is said of all rows. `{noise}` and the like are shares, from the warning's figures."""
-
-COLUMNS_BY_NAME: Mapping[str, Column] = {
-    **BY_NAME,
-    **{column.name: column for column in (*DERIVED, REPEATS)},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +173,15 @@ def format_percent(share: float) -> str:
     return f"{format_significant(percent, 1) if abs(percent) < 0.95 else format_number(percent)} %"
 
 
+def format_signed(value: float, digits: int = 0) -> str:
+    """A difference: `+62`, `−5`, `0`; with digits `+2.5`, `−0.3`, `0.0`."""
+    text = format_number(value, digits)
+    return text if text.startswith(MINUS) or not text.strip("0.") else f"+{text}"
+
+
 def format_change(percent: float) -> str:
     """A change in per cent: `+62 %`, `−5 %`, `0 %`."""
-    text = format_number(percent)
-    return f"{text if text == '0' or text.startswith(MINUS) else f'+{text}'} %"
+    return f"{format_signed(percent)} %"
 
 
 def format_gib(mib: float) -> str:
@@ -241,9 +216,7 @@ def count_things(count: int, thing: str) -> str:
 
 def name_value(field: str, value: Any) -> str:
     """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
-    text = clean(
-        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else format_cell(value), 80
-    )
+    text = format_axis(value)
     match field:
         case "batch_size":
             return f"batch {text}"
@@ -337,14 +310,15 @@ def name_job(report: Report, row: int) -> str:
 
 def format_column_heading(report: Report, column: ReportColumn) -> tuple[str, str]:
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
-    definition = COLUMNS_BY_NAME.get(column.name)
     is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
-    heading = (
-        "together s"
-        if is_together
-        else HEADINGS.get(column.name) or (definition.heading if definition else "") or column.name
-    )
+    heading = "together s" if is_together else name_column(column.name)
     return (name_row(column.series), _fill_target(report, heading))
+
+
+def name_column(name: str) -> str:
+    """`images/s`: a column's heading, before any target is put into it."""
+    definition = TABLE_BY_NAME.get(name)
+    return HEADINGS.get(name) or (definition.heading if definition else "") or name
 
 
 def _fill_target(report: Report, heading: str) -> str:
@@ -464,9 +438,7 @@ def is_uncertain(report: Report) -> bool:
 def format_advice(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""
-    minutes = remedy.minutes
-    cost = "" if minutes is None else f" (about {max(1, math.ceil(minutes))} min more)"
-    return f" {_name_option(remedy)} {remedy.rounds}{cost} {verb}."
+    return f" {_name_option(remedy)} {remedy.rounds}{_name_cost(remedy)} {verb}."
 
 
 def _name_option(remedy: Remedy) -> str:
@@ -540,13 +512,8 @@ def title_trial(report: Report, trace: Trace) -> tuple[str, list[str]]:
 
 def describe_target(report: Report, row: int) -> list[str]:
     """A run to a target in two lines: `batch 128`, `36.1 s, 13 epochs, 11.7 kJ`."""
-    figures = report.figures[row]
-    parts = (
-        _format_figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s"),
-        _format_figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch")),
-        _format_figure(figures, "energy_to_top1_j", lambda value: f"{format_significant(value / 1000)} kJ"),
-    )
-    return [_name_run(report, row), ", ".join(filter(None, parts))]
+    names = ("time_to_top1_s", "epochs_to_top1", "energy_to_top1_j")
+    return [_name_run(report, row), _write_figures(report.figures[row], *names)]
 
 
 def format_footnote(report: Report, letters: int, key: str = "") -> str:
@@ -615,17 +582,8 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
     name = name_row(
         {**finding.label, "batch_size": report.labels[choice.row].get("batch_size")}, without=("group",)
     )
-    cost = ", ".join(
-        part
-        for part in (
-            _format_figure(figures, "epoch_time_s", lambda value: f"{format_significant(value)} s an epoch")
-            if report.facts.time_kind != "steady rate"
-            else "",
-            _format_figure(figures, "images_per_s", lambda value: f"{format_significant(value)} images/s"),
-            _format_figure(figures, "gpu_mem_mib", lambda value: f"{format_gib(value)} GiB"),
-        )
-        if part
-    )
+    epoch = ["epoch_time_s"] * (report.facts.time_kind != "steady rate")
+    cost = _write_figures(figures, *epoch, "images_per_s", "gpu_mem_mib")
     slower = (
         f"{_name_sizes(report, finding.slower)} {'is' if len(finding.slower) == 1 else 'are'} slower"
         if finding.slower
@@ -749,8 +707,8 @@ def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[An
     )
     if not finding.claims:
         return [Answer("No answer", "no rows to compare", joint=": ")]
-    faster = [claim for claim in finding.claims if is_decided(claim, "more")]
-    slower = [claim for claim in finding.claims if is_decided(claim, "less")]
+    faster = [claim for claim in finding.claims if claim.shows("more")]
+    slower = [claim for claim in finding.claims if claim.shows("less")]
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
 
     def times(claims: Sequence[Claim]) -> str:
@@ -838,17 +796,11 @@ def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
     if not finding.order:
         return [Answer(f"No answer: no row reached {target}")]
     first, *later = finding.order
-    figures = report.figures[first]
     name = _name_run(report, first)
-    time = _format_figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s")
-    epochs = _format_figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch"))
     head = {"sure": name[:1].upper() + name[1:], "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
-    parts = ", ".join(part for part in (time, epochs) if part)
+    parts = _write_figures(report.figures[first], "time_to_top1_s", "epochs_to_top1")
     times = [
-        f"{_name_short(report, row)} takes "
-        + _format_figure(
-            report.figures[row], "time_to_top1_s", lambda value: f"{format_significant(value)} s"
-        )
+        f"{_name_short(report, row)} takes {_write_figures(report.figures[row], 'time_to_top1_s')}"
         for row in later[:4]
     ]
     sentences = []
@@ -922,15 +874,9 @@ def measure_claim(claim: Claim) -> float:
     return math.exp(claim.evidence.center) if claim.evidence.is_log else claim.evidence.center
 
 
-def is_decided(claim: Claim, direction: str) -> bool:
-    """Whether a claim is sure or likely, in this direction."""
-    return claim.decided.word != "unknown" and claim.decided.direction == direction
-
-
 def format_points(value: float) -> str:
     """A difference in percentage points: `+2.5`, `−0.3`, `0.0`."""
-    text = format_number(value, 1)
-    return text if text.startswith(MINUS) or text == "0.0" else f"+{text}"
+    return format_signed(value, 1)
 
 
 def _list_ratios(
@@ -980,9 +926,20 @@ def _join_as_ranges(axis: Sequence[Any], chosen: Collection[Any]) -> str:
     return join_words(texts)
 
 
-def _format_figure(figures: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
-    value = figures.get(name)
-    return "" if value is None else form(float(value))
+FIGURES: Mapping[str, Callable[[float], str]] = {
+    "epoch_time_s": lambda value: f"{format_significant(value)} s an epoch",
+    "images_per_s": lambda value: f"{format_significant(value)} images/s",
+    "gpu_mem_mib": lambda value: f"{format_gib(value)} GiB",
+    "time_to_top1_s": lambda value: f"{format_significant(value)} s",
+    "epochs_to_top1": lambda value: count_things(round(value), "epoch"),
+    "energy_to_top1_j": lambda value: f"{format_significant(value / 1000)} kJ",
+}
+"""Column -> a figure of it in a sentence."""
+
+
+def _write_figures(figures: Mapping[str, Any], *names: str) -> str:
+    """Those of a row that are known: `36.1 s, 13 epochs`."""
+    return ", ".join(FIGURES[name](float(figures[name])) for name in names if figures.get(name) is not None)
 
 
 def _name_size(report: Report, row: int) -> str:
@@ -1152,9 +1109,8 @@ def format_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
-    metric = _fill_target(report, name_metric(claim.metric)) + (
-        f" {sign} {format_ratio(limit)}" if sign else ""
-    )
+    name = METRICS.get(claim.metric) or name_column(claim.metric)
+    metric = _fill_target(report, name) + (f" {sign} {format_ratio(limit)}" if sign else "")
     return (
         name_claim(report, claim),
         metric,
@@ -1167,12 +1123,7 @@ def format_claim(report: Report, claim: Claim) -> tuple[str, ...]:
 
 def name_claim(report: Report, claim: Claim) -> str:
     """The rows that a claim is about: a change, a group of jobs, or a job of one."""
-    groups = [
-        group
-        for finding in report.findings
-        if isinstance(finding, SharingFinding)
-        for group in finding.groups
-    ]
+    groups = list_groups(report.findings)
     together = next((group for group in groups if claim.candidate in group.rows), None)
     if together is not None and claim.metric == "work":
         return name_group(report, together)
@@ -1183,12 +1134,6 @@ def name_claim(report: Report, claim: Claim) -> str:
         return f"{job} ({place}) in {name_group(report, together)}"
     labels = report.labels
     return name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
-
-
-def name_metric(metric: str) -> str:
-    """`images/s`, `memory × time`."""
-    definition = COLUMNS_BY_NAME.get(metric)
-    return METRICS.get(metric) or HEADINGS.get(metric) or (definition.heading if definition else "") or metric
 
 
 def format_interval(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
@@ -1213,8 +1158,12 @@ def format_remedy(finding: Finding) -> str:
 
 
 def _describe_remedy(remedy: Remedy) -> str:
-    cost = "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
-    return f"{remedy.rounds} {'seeds' if remedy.is_of_seeds else 'rounds'} give 80 % power{cost}"
+    what = "seeds" if remedy.is_of_seeds else "rounds"
+    return f"{remedy.rounds} {what} give 80 % power{_name_cost(remedy)}"
+
+
+def _name_cost(remedy: Remedy) -> str:
+    return "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
 
 
 def describe_certainty(finding: Finding) -> str:

@@ -14,8 +14,8 @@ from gpubench.analyze.looks import list_open_questions
 from gpubench.analyze.questions import make_table_report
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.core.report import Report
+from gpubench.export.files import write_tables
 from gpubench.plan.plan import Plan
-from gpubench.render.files import write_tables
 from gpubench.render.live import LiveReport
 from gpubench.results.plans import stored_plans
 from gpubench.results.store import Results

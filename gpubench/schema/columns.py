@@ -43,9 +43,9 @@ class Column:
     """Empty for text and counts."""
     meaning: str
     heading: str = ""
-    """How a table for people names it; the name itself where empty."""
-    digits: int | None = None
-    """Digits after the point in a table for people; None: as it is."""
+    """How a table for people names it; the name itself where empty. `{target}`: the top-1 that was to be reached."""
+    digits: int = 0
+    """Digits after the point in a table for people, of per cents: of other figures there are three that tell."""
     every_round: bool = False
     """Whether further rounds of versions before 0.2 measured it as well as the first: then a row of such rounds shows
     what they have together, else what the first found."""
@@ -57,7 +57,7 @@ def column(
     unit: str,
     meaning: str,
     heading: str = "",
-    digits: int | None = None,
+    digits: int = 0,
     *,
     every_round: bool = False,
     default: Any = None,
@@ -95,7 +95,7 @@ class IdentityColumns:
     trial_id: Text = column("", "hash of all that defines the trial", default="")
     config_id: Text = column("", "the same without seed and repeat", default="")
     experiment: Text = column("", "name of the experiment that ran it first", default="")
-    group: Text | None = column("", "co-located group, empty for a trial alone")
+    group: Text | None = column("", "co-located group, empty for a trial alone", "jobs")
     job: Text | None = column("", "its place in the group")
     repeat: Count | None = column("", "0, 1, …: the same configuration again with seed + repeat")
     status: Text = column("", "ok, oom, failed, timeout, interrupted or skipped", "status", default="missing")
@@ -106,10 +106,8 @@ class IdentityColumns:
 class ModelColumns:
     """Facts of the network."""
 
-    params_m: Amount | None = column("million", "parameters of the model", "params M", 2)
-    gmacs_per_image: Amount | None = column(
-        "GMAC", "multiply-adds of one forward pass of one image", "GMAC/image", 2
-    )
+    params_m: Amount | None = column("million", "parameters of the model", "params M")
+    gmacs_per_image: Amount | None = column("GMAC", "multiply-adds of one forward pass of one image", "GMACs")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,15 +118,13 @@ class MeasuredColumns:
         "s",
         "images_per_epoch / images_per_s; of whole epochs their median, loading included; in `table.csv`, of several "
         "processes, the geometric mean",
-        "epoch time s",
-        2,
+        "epoch s",
         every_round=True,
     )
     epoch_time_iqr_s: Amount | None = column(
         "s",
         "interquartile range of measured epochs, from three on; in `table.csv`, of several processes, of their times",
         "IQR s",
-        2,
     )
     epochs_measured: Count | None = column("", "how many epochs the median is of", "epochs")
     epoch_time_source: Text | None = column(
@@ -141,7 +137,6 @@ class MeasuredColumns:
         "images/s",
         "images_per_epoch / epoch_time_s; where that is steady, the rate that was measured",
         "images/s",
-        0,
         every_round=True,
     )
     images_per_epoch: Count1 | None = column("images", "full batches only", "images")
@@ -149,51 +144,47 @@ class MeasuredColumns:
         "ms",
         "median time between ends of steps; of whole epochs without the first one of each",
         "step ms p50",
-        1,
         every_round=True,
     )
     step_time_ms_p95: Signed | None = column(
-        "ms", "95th percentile of the same, from 20 steps on", "step ms p95", 1, every_round=True
+        "ms", "95th percentile of the same, from 20 steps on", "step ms p95", every_round=True
     )
     first_batch_s: Signed | None = column(
         "s",
         "from iter(loader) to the first batch: of a stream its one cold start, of whole epochs the median",
         "first batch s",
-        2,
         every_round=True,
     )
     data_wait_pct: Signed | None = column(
-        "%", "share of the epoch in which the device starved for a batch", "data wait %", 1, every_round=True
+        "%", "share of the epoch in which the device starved for a batch", "wait %", 1, every_round=True
     )
     copy_ms: Signed | None = column(
-        "ms", "of a step: batch to the device, its transforms there", "copy ms", 2, every_round=True
+        "ms", "of a step: batch to the device, its transforms there", "copy ms", every_round=True
     )
     forward_ms: Signed | None = column(
         "ms",
         "of a step: forward pass and loss, DDP's copy of buffers included",
         "forward ms",
-        2,
         every_round=True,
     )
     backward_ms: Signed | None = column(
-        "ms", "of a step: backward pass, less `comm_ms`", "backward ms", 2, every_round=True
+        "ms", "of a step: backward pass, less `comm_ms`", "backward ms", every_round=True
     )
     comm_ms: Signed | None = column(
         "ms",
         "of a step: waiting for other ranks' gradients, with nothing left to compute",
         "comm ms",
-        2,
         every_round=True,
     )
     comm_hidden_ms: Signed | None = column(
-        "ms", "of a step: communication behind the backward pass", "hidden comm ms", 2, every_round=True
+        "ms", "of a step: communication behind the backward pass", "hidden comm ms", every_round=True
     )
     optimizer_ms: Signed | None = column(
-        "ms", "of a step: the optimizer's update", "optimizer ms", 2, every_round=True
+        "ms", "of a step: the optimizer's update", "optimizer ms", every_round=True
     )
     comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1, every_round=True)
     comm_mib_per_step: Amount | None = column(
-        "MiB", "gradients and weights that each rank hands over in a step", "comm MiB/step", 1
+        "MiB", "gradients and weights that each rank hands over in a step", "comm MiB/step"
     )
     slowest_rank: Count | None = column(
         "", "the rank that the others waited for, from 0; empty where all are alike", "slowest rank"
@@ -205,16 +196,16 @@ class MeasuredColumns:
         1,
     )
     gpu_mem_mib: Amount | None = column(
-        "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB", 0
+        "MiB", "peak on the fullest GPU, trial's own processes, warm-up included", "GPU MiB"
     )
     gpu_mem_source: Text | None = column(
         "", "nvml-process, nvml-device-delta, torch-reserved or published-log", "memory source"
     )
     gpu_mem_allocated_mib: Amount | None = column(
-        "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB", 0
+        "MiB", "the allocator's peak of tensors, fullest GPU", "allocated MiB"
     )
     gpu_mem_reserved_mib: Amount | None = column(
-        "MiB", "the allocator's peak of segments, fullest GPU", "reserved MiB", 0
+        "MiB", "the allocator's peak of segments, fullest GPU", "reserved MiB"
     )
     gpu_alloc_retries: Count | None = column(
         "", "times the allocator had to give memory back and try again", "retries"
@@ -232,47 +223,48 @@ class MeasuredColumns:
     cpu_util_trial_pct: Amount | None = column(
         "%", "the trial's process tree's share of the same CPUs", "trial CPU %", 0
     )
-    cpu_s_per_epoch: Amount | None = column("s", "CPU seconds of the trial's process tree", "CPU s/epoch", 1)
+    cpu_s_per_epoch: Amount | None = column("s", "CPU seconds of the trial's process tree", "CPU s/epoch")
     gpu_busy_s_per_epoch: Amount | None = column(
         "s",
         "utilisation × epoch time, summed over GPUs; of `steps` their busy time, scaled to an epoch's steps",
         "GPU busy s",
-        2,
     )
     host_mem_mib: Amount | None = column(
-        "MiB", "proportional resident memory of the process tree", "host MiB", 0
+        "MiB", "proportional resident memory of the process tree", "host MiB"
     )
     energy_j: Amount | None = column(
-        "J", "per measured epoch, all its GPUs; `energy_source` says by what", "energy J", 0
+        "J", "per measured epoch, all its GPUs; `energy_source` says by what", "energy J"
     )
-    power_w: Amount | None = column("W", "mean of sampled power, all its GPUs", "power W", 0)
+    power_w: Amount | None = column("W", "mean of sampled power, all its GPUs", "power W")
     energy_source: Text | None = column(
         "",
         "of energy_j: nvml-counter, or nvml-power-integral where the counter told nothing",
         "energy source",
     )
     energy_sampled_j: Amount | None = column(
-        "J", "energy_j anew, as the integral of sampled power", "sampled J", 0
+        "J", "energy_j anew, as the integral of sampled power", "sampled J"
     )
-    idle_power_w: Amount | None = column("W", "of its GPUs together, before the sweep", "idle W", 0)
-    sm_clock_mhz: Amount | None = column("MHz", "mean clock of the multiprocessors", "SM MHz", 0)
+    idle_power_w: Amount | None = column("W", "of its GPUs together, before the sweep", "idle W")
+    sm_clock_mhz: Amount | None = column("MHz", "mean clock of the multiprocessors", "SM MHz")
     throttled_pct: Amount | None = column(
         "%", "share of the time in which power cap, heat or hardware lowered the clocks", "throttled %", 0
     )
     throttle_reasons: Text | None = column(
         "", "what slowed the clocks meanwhile, the most frequent first", "throttled by"
     )
-    temperature_c: Signed | None = column("°C", "highest temperature", "°C", 0)
+    temperature_c: Signed | None = column("°C", "highest temperature", "°C")
     top1_pct: Amount | None = column("%", "top-1 on the validation split after the last epoch", "top-1 %", 1)
-    loss: Loss | None = column("", "cross-entropy on the validation split, after the last epoch", "loss", 3)
+    loss: Loss | None = column("", "cross-entropy on the validation split, after the last epoch", "loss")
     epochs_to_top1: Count | None = column(
-        "", "epochs trained until `until_top1` was reached", "epochs to top-1"
+        "", "epochs trained until `until_top1` was reached", "epochs to {target}"
     )
     time_to_top1_s: Amount | None = column(
-        "s", "training until `until_top1` was reached: first epoch included, evaluation not", "s to top-1", 1
+        "s",
+        "training until `until_top1` was reached: first epoch included, evaluation not",
+        "s to {target}",
     )
     energy_to_top1_j: Amount | None = column(
-        "J", "energy of all its GPUs in `time_to_top1_s`", "J to top-1", 0
+        "J", "energy of all its GPUs in `time_to_top1_s`", "J to {target}"
     )
 
 
@@ -281,18 +273,17 @@ class GroupColumns:
     """What was measured, too, of jobs that ran together."""
 
     solo_epoch_time_s: Above0 | None = column(
-        "s", "epoch time of the same trial alone", "alone s", 2, every_round=True
+        "s", "epoch time of the same trial alone", "alone s", every_round=True
     )
-    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", 2, every_round=True)
+    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", every_round=True)
     overlap_gain: Signed | None = column(
         "",
         "1 is no loss at all, 0 as if one after the other, below 0 even slower",
         "overlap gain",
-        2,
         every_round=True,
     )
     predicted_slowdown: Above0 | None = column(
-        "", "what the solo rows predicted, before the group ran", "predicted", 2
+        "", "what the solo rows predicted, before the group ran", "predicted"
     )
     sharing: Text | None = column(
         "",
@@ -367,7 +358,6 @@ class LaterColumns:
         "training until top-1 crossed `until_top1`, on a straight line between two evaluations; empty where the next "
         "evaluation fell below it again",
         "s to crossing",
-        1,
     )
     top1_crossing: Text | None = column(
         "",
@@ -397,7 +387,6 @@ class CpuSpeedColumns:
         "ms",
         "CPU time of fixed work on the launching thread, the mean of before loaders start and after they end",
         "CPU probe ms",
-        2,
     )
     cpu_speed_pct: Above0 | None = column(
         "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
@@ -498,13 +487,13 @@ ALLOCATION = list_class_columns(AllocationColumns)
 CPU_SPEED = list_class_columns(CpuSpeedColumns)
 
 
-def _derive(name: str, unit: str, meaning: str, heading: str, digits: int) -> tuple[Column, ...]:
+def _derive(name: str, unit: str, meaning: str, heading: str, digits: int = 0) -> tuple[Column, ...]:
     """What tables work out from the rows that they show; never stored."""
     return (Column(name, unit, meaning, heading, digits, holds=float),)
 
 
 def _make_interval_columns(
-    name: str, unit: str, figure: str, heading: str, digits: int, over: str = ", over processes"
+    name: str, unit: str, figure: str, heading: str, digits: int = 0, over: str = ", over processes"
 ) -> tuple[Column, ...]:
     """The ends of the 95 % interval of a figure. `name`, `heading`: with `{}` where low and high stand."""
     lower = f"lower end of the 95 % interval of {figure}{over}"
@@ -516,18 +505,18 @@ def _make_interval_columns(
 _DERIVED: tuple[tuple[Column, ...], ...] = (
     _derive("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
     _derive("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
-    _derive("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
-    _derive("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
-    _derive("speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2),
+    _derive("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J"),
+    _derive("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s"),
+    _derive("speedup", "", "images/s over those of the baseline, which is named under the table", "speed-up"),
     _derive(
         "strong_efficiency_pct", "%", "speedup / how many times the baseline's devices, same global batch",
-        "strong eff. %", 0,
+        "efficiency", 0,
     ),
     _derive(
         "weak_efficiency_pct", "%", "speedup / how many times the baseline's devices, same batch a device",
-        "weak eff. %", 0,
+        "efficiency", 0,
     ),
-    _make_interval_columns("epoch_time_{}_s", "s", "the epoch time", "{} s", 2),
+    _make_interval_columns("epoch_time_{}_s", "s", "the epoch time", "{} s"),
     _derive(
         "between_pct", "%", "standard deviation between processes, what their own steps explain taken out",
         "between %", 1,
@@ -544,13 +533,13 @@ _DERIVED: tuple[tuple[Column, ...], ...] = (
         "cost growth", 1,
     ),
     _make_interval_columns("cost_growth_{}_pct", "%", "cost_growth_pct", "cost {}", 1),
-    _make_interval_columns("speedup_{}", "", "speedup", "speedup {}", 2),
+    _make_interval_columns("speedup_{}", "", "speedup", "speedup {}"),
     _make_interval_columns("strong_efficiency_{}_pct", "%", "strong_efficiency_pct", "strong {}", 0),
     _make_interval_columns("weak_efficiency_{}_pct", "%", "weak_efficiency_pct", "weak {}", 0),
-    _make_interval_columns("slowdown_{}", "", "slowdown", "slowdown {}", 2),
-    _make_interval_columns("overlap_gain_{}", "", "overlap_gain", "gain {}", 2),
-    _make_interval_columns("images_per_joule_{}", "images/J", "images_per_joule", "img/J {}", 2),
-    _make_interval_columns("top1_crossing_{}_s", "s", "`top1_crossing_s`", "{} s to crossing", 1, ", over seeds"),
+    _make_interval_columns("slowdown_{}", "", "slowdown", "slowdown {}"),
+    _make_interval_columns("overlap_gain_{}", "", "overlap_gain", "gain {}"),
+    _make_interval_columns("images_per_joule_{}", "images/J", "images_per_joule", "img/J {}"),
+    _make_interval_columns("top1_crossing_{}_s", "s", "`top1_crossing_s`", "{} s to crossing", over=", over seeds"),
 )  # fmt: skip
 DERIVED: tuple[Column, ...] = sum(_DERIVED, ())
 EPOCH_COLUMNS = list_class_columns(EpochColumns)
@@ -584,3 +573,5 @@ REPEATS = Column(
 )
 """Of tables alone: a line of trials.csv is one process."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+TABLE_BY_NAME: dict[str, Column] = {**BY_NAME, **{column.name: column for column in (*DERIVED, REPEATS)}}
+"""Those that a table may have."""

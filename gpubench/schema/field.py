@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,6 @@ class FieldDescription:
     """The field behind whose column its own stands, where that is not the field before."""
     phrase: str = ""
     """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
-    unsaid: Any = None
-    """The value that goes without saying there. Of an `added` field that is its default."""
-    said_behind: str = ""
-    """The field behind which that line says it, where that is not the field before."""
 
     # What it is to a trial's identity.
     added: bool = False

@@ -12,9 +12,10 @@ import pytest
 from scipy import stats
 
 from gpubench.analyze.derive import build_summary, classify_overlap_gains
-from gpubench.analyze.folder import format_table_csv, read_folder
+from gpubench.analyze.folder import read_folder
 from gpubench.analyze.frames import build_runs, interquartile_ranges, is_scattered, summarize
 from gpubench.analyze.series import Fields
+from gpubench.export.sheets import make_table_sheet
 from gpubench.schema.row import Row, replace
 from gpubench.stats.outliers import find_outliers
 
@@ -418,7 +419,7 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
     row = folder.summary.query("batch_size == 128 and strategy == 'ddp'").iloc[0]
     assert [round(row[name], 2) for name in ("speedup", "speedup_low", "speedup_high")] == [1.64, 1.52, 1.78]
     assert folder.select_processes(row.name)["round"].tolist() == [1, 2, 3]
-    assert format_table_csv(folder).count("\n") == 19
+    assert make_table_sheet([folder]).format_csv().count("\n") == 19
 
 
 def test_rows_of_several_tables_have_labels_of_their_own() -> None:

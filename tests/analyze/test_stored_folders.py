@@ -13,14 +13,9 @@ from benches import run_with, sweep_of
 from scripted import Scripted
 from swept import ASKED, swept
 
-from gpubench.analyze.folder import (
-    Folder,
-    build_folder_from_records,
-    format_table_csv,
-    format_trials_csv,
-    read_folder,
-)
+from gpubench.analyze.folder import Folder, build_folder_from_records, read_folder
 from gpubench.datasets.facts import DataFacts
+from gpubench.export.sheets import make_table_sheet, make_trial_sheet
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
@@ -155,7 +150,8 @@ def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_pa
         for r in kept
     ]
     folder = build_folder_from_records(job.runner.results, far, [], pytest.fail)
-    for text, count in ((format_trials_csv(folder), 2), (format_table_csv(folder), 1)):
+    for make, count in ((make_trial_sheet, 2), (make_table_sheet, 1)):
+        text = make([folder]).format_csv()
         doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(text.splitlines())]
         assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
     assert all("spread" not in record.doubts for record in job.runner.results.records())

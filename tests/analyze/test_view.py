@@ -8,10 +8,11 @@ from fixed_folder import ODD, fixed
 
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.questions import make_folder_reports, make_table_report
-from gpubench.analyze.view import COLUMNS, TableView, parse_view
+from gpubench.analyze.view import TableView, parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.core.findings import NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Report, Selection
+from gpubench.schema.columns import TABLE_BY_NAME
 
 
 def never_stop(line: str) -> None:
@@ -186,6 +187,6 @@ def test_what_can_not_be_asked(asked: dict[str, object], why: str) -> None:
 
 def test_every_column_can_be_a_condition_and_an_order(folder: Folder) -> None:
     summary = folder.select_table_rows(folder.tables[0])
-    for name in COLUMNS:
+    for name in TABLE_BY_NAME:
         assert len(parse_view(where=[f"{name}!=0"]).select_rows(summary)) <= len(summary)
         assert sorted(parse_view(sort=f"-{name}").select_rows(summary)) == sorted(summary.index)

@@ -91,9 +91,8 @@ def assert_holds(book: openpyxl.Workbook, sheet: Sheet) -> None:
     header = [cell.value for cell in book[sheet.name][1]]
     assert header == [column.name for column in sheet.columns]
     lines = list_lines(book[sheet.name])
-    wanted = list(sheet.lines())
-    assert len(lines) == len(wanted)
-    for line, values in zip(lines, wanted, strict=True):
+    assert len(lines) == len(sheet.lines)
+    for line, values in zip(lines, sheet.lines, strict=True):
         for cell, value, column in zip(line, values, sheet.columns, strict=True):
             assert cell == convert(column, value), column.name
 
@@ -132,8 +131,8 @@ DATES = st.none() | st.datetimes(datetime(2000, 1, 1)).map(lambda date: date.iso
 def test_a_sheet_holds_what_it_is_given_whatever_is_missing(lines: list[dict[str, Any]]) -> None:
     # openpyxl skips empty lines, so each has an id
     lines = [{**line, "trial_id": f"t{number}"} for number, line in enumerate(lines)]
-    values = tuple([line[column.name] for line in lines] for column in COLUMNS)
-    sheet = Sheet(name="trials", columns=COLUMNS, values=values)
+    values = [[line[column.name] for column in COLUMNS] for line in lines]
+    sheet = Sheet(name="trials", columns=COLUMNS, lines=values)
     out = io.BytesIO()
     with Workbook(out, {"constant_memory": True}) as book:
         workbook.write_lines(book, sheet, lambda **look: book.add_format(look))

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from whole_rows import changed, row_with
 
-from gpubench.basics.words import ANSI
+from gpubench.basics.quoted import ANSI
 from gpubench.plan.outlook import TimeLeft
 from gpubench.render.live import LiveView, PlainView, QuietView, choose_view
 from gpubench.render.running import (

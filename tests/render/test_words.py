@@ -8,6 +8,7 @@ import pytest
 import reports
 from reports import make_claim
 
+from gpubench.analyze.report import AFFECTED_COLUMNS, is_affecting
 from gpubench.core.findings import BatchSizeFinding, Remedy, SharingFinding
 from gpubench.core.report import Report, ReportWarning
 from gpubench.render import words
@@ -397,8 +398,11 @@ def test_what_has_no_room_is_counted(count, text):
     assert words.count_left_out(count, "row", "here") == text
 
 
-def test_every_doubt_has_its_line():
-    assert {doubt.code for doubt in DOUBTS} <= words.ROW_WARNINGS.keys()
+def test_every_doubt_that_a_table_tells_or_no_record_words_has_its_line():
+    columns = {name for names in AFFECTED_COLUMNS.values() for name in names}
+    told = {doubt.code for doubt in DOUBTS if is_affecting(doubt.code, columns)}
+    unworded = {doubt.code for doubt in DOUBTS if doubt.raised_by in ("processes", "folder")}
+    assert told | unworded | {"spread", "faster-together"} <= words.ROW_WARNINGS.keys()
     assert not words.ROW_WARNINGS.keys() & words.TABLE_WARNINGS.keys()
 
 

@@ -19,9 +19,10 @@ from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.analyze.folder import build_folder, format_epochs_csv, format_trials_csv
+from gpubench.analyze.folder import build_folder
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import HIDDEN
+from gpubench.export.sheets import make_epoch_sheet, make_trial_sheet
 from gpubench.results import whole_file
 from gpubench.results.counting import select_counting
 from gpubench.results.csv_text import csv_text
@@ -295,14 +296,18 @@ def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
 
 
 def written(results: Results, records: list[Any]) -> pd.DataFrame:
-    results.write_table("trials.csv", format_trials_csv(build_folder(results.folder, rows_of(records))))
+    results.write_table(
+        "trials.csv", make_trial_sheet([build_folder(results.folder, rows_of(records))]).format_csv()
+    )
     return pd.read_csv(results.folder / "trials.csv", dtype={"gpu_ids": str})
 
 
 def test_the_header_is_one_for_ever() -> None:
     folder = build_folder(Path(), rows_of([record()]))
-    assert format_trials_csv(folder).splitlines()[0] == ",".join(column.name for column in COLUMNS)
-    assert format_epochs_csv(folder) == ",".join(column.name for column in EPOCH_COLUMNS) + "\n"
+    assert make_trial_sheet([folder]).format_csv().splitlines()[0] == ",".join(
+        column.name for column in COLUMNS
+    )
+    assert make_epoch_sheet([folder]).format_csv() == ",".join(column.name for column in EPOCH_COLUMNS) + "\n"
 
 
 def test_rows_read_back(results: Results) -> None:
@@ -337,7 +342,7 @@ def test_epochs_have_a_row_each() -> None:
         {"epoch": 1, "warmup": False, "epoch_time_s": 1.0},
     ]
     stored = (record(epochs=epochs, attempt=2),)
-    frame = pd.read_csv(io.StringIO(format_epochs_csv(build_folder(Path(), rows_of(stored), records=stored))))
+    frame = make_epoch_sheet([build_folder(Path(), rows_of(stored), records=stored)]).to_frame()
     assert list(frame.warmup) == [1, 0]
     assert list(frame.attempt) == [2, 2]
     assert list(frame.trial_id) == ["t0123456789a"] * 2

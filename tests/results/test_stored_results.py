@@ -19,8 +19,8 @@ import pytest
 from benches import run_with, sweep_of
 from folders import analyze
 
-from gpubench.analyze.folder import format_trials_csv
 from gpubench.core.prediction import classify_overlap
+from gpubench.export.sheets import make_trial_sheet
 from gpubench.node.environment import make_machine
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse_experiment
@@ -324,7 +324,7 @@ def agree(folder: Path) -> None:
     records = results.records()
     # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
     # out anew by whoever reads them.
-    text = format_trials_csv(analyze(results, records))
+    text = make_trial_sheet([analyze(results, records)]).format_csv()
     read = {_run(one): one for one in csv.DictReader(io.StringIO(text))}
     by_run = {(record.trial_id, record.round or 1): record for record in select_counting(records).values()}
     ran = {_run(line) for line in lines if line["status"] not in ("skipped", "missing")}

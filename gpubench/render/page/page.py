@@ -25,6 +25,7 @@ from gpubench.render.page.plans import DownloadablePlan, list_plans
 from gpubench.render.page.table import make_table
 from gpubench.render.page.tiles import list_tiles
 from gpubench.render.pictures.pictures import list_pictures
+from gpubench.schema.columns import TABLE_BY_NAME
 from gpubench.schema.kinds import parse_moment
 
 MOST_ROWS = 200
@@ -155,7 +156,7 @@ def _choose_plan(plans: Sequence[DownloadablePlan], folder: Folder, report: Repo
 
 
 def _list_meanings(report: Report) -> list[tuple[str, str]]:
-    columns = [(column, words.COLUMNS_BY_NAME.get(column.name)) for column in report.columns]
+    columns = [(column, TABLE_BY_NAME.get(column.name)) for column in report.columns]
     return [
         (
             words.format_column_heading(report, column)[1],

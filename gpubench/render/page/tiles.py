@@ -100,7 +100,7 @@ def _summarize_network_size(report: Report, finding: NetworkSizeFinding) -> Iter
         gmacs = f"{words.format_significant(finding.gmacs, 2)} GMACs"
         yield make_tile("network", gmacs, name=words.name_network(report, finding.first_faster))
     for kind, direction in (("faster", "more"), ("smaller", "less")):
-        if claims := [claim for claim in finding.claims if words.is_decided(claim, direction)]:
+        if claims := [claim for claim in finding.claims if claim.shows(direction)]:
             yield make_tile(kind, _format_ratios(claims))
 
 

@@ -19,8 +19,7 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
     rows, left_out = vega.limit_rows(list_rows(report, finding))
     figures = [max(row["ideal"], row["ratio"]) for row in rows]
-    end = 1.02 * vega.find_end([1.0, *figures], [row["high"] for row in rows])
-    rows = [{**row, "high": vega.cut_interval(row["high"], end)} for row in rows]
+    rows, end = vega.cut_intervals(rows, [1.0, *figures], room=1.02)
     panels = [
         draw_panel([row for row in rows if row["is_weak"] == is_weak], heading, end)
         for is_weak, heading in (

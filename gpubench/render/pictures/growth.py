@@ -114,8 +114,7 @@ def draw_rates(
         "axis": {**vega.make_y_title(unit), "format": ",d", "tickCount": 6},
     }
     measured = [point for point in points if point["rate"] is not None]
-    end = vega.find_end([point["rate"] for point in measured], [point["high"] for point in measured])
-    measured = [{**point, "high": vega.cut_interval(point["high"], end)} for point in measured]
+    measured, _ = vega.cut_intervals(measured, [point["rate"] for point in measured])
     color = vega.make_color_scale(names)
     ends = list({point["series"]: point for point in measured}.values()) if len(names) > 1 else []
     layers = [

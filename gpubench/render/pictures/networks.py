@@ -26,10 +26,10 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         "scale": {"type": "log", "nice": False, "padding": 20},
         "axis": {**vega.make_x_title("GMACs an image (log)"), "format": "~g", "values": powers},
     }
-    figures = [finding.devices, *(point["ratio"] for point in points)]
-    top = 1.05 * vega.find_end(figures, [point["high"] for point in points])
+    points, top = vega.cut_intervals(
+        points, [finding.devices, *(point["ratio"] for point in points)], room=1.05
+    )
     bottom = 0.9 * min(0.5, *(point["low"] or point["ratio"] for point in points))
-    points = [{**point, "high": vega.cut_interval(point["high"], top)} for point in points]
     y: Vega = vega.make_number_axis(
         "ratio", {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6}, [bottom, top]
     )

@@ -86,24 +86,20 @@ def list_pictures(report: Report, trace: Trace | None = None, only: Collection[s
 
     `trace`: of the trial that is to be shown over its life. `only`: of these kinds.
     """
-    drawn = [*_draw_findings(report), *_draw_rows(report, trace)]
     return [
         Picture(kind=kind, name="-".join(filter(None, (report.name, kind, subject))), description=description)
-        for kind, subject, description in drawn
+        for kind, subject, description in _draw(report, trace)
         if description is not None and (not only or kind in only)
     ]
 
 
-def _draw_findings(report: Report) -> Iterator[tuple[str, str, Vega | None]]:
+def _draw(report: Report, trace: Trace | None) -> Iterator[tuple[str, str, Vega | None]]:
     for finding in report.findings:
         if type(finding) in DRAWN:
             kind, draw = DRAWN[type(finding)]
             subject = f"{finding.field}-{finding.value}" if isinstance(finding, VersusFinding) else ""
             subject = finding.strategy if isinstance(finding, DevicesFinding) else subject
             yield kind, subject, draw(report, finding)
-
-
-def _draw_rows(report: Report, trace: Trace | None) -> Iterator[tuple[str, str, Vega | None]]:
     yield "energy", "", energy.draw(report)
     yield "breakdown", "", breakdown.draw(report)
     if trace is not None:

@@ -7,11 +7,11 @@ draws: a page hands it to Vega, `gpubench plot` to vl-convert.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpubench.core.claims import Claim
-from gpubench.core.findings import SharingFinding
+from gpubench.core.findings import list_groups
 from gpubench.core.report import Report
 from gpubench.render import words
 
@@ -131,13 +131,7 @@ def fit_column(picture: Vega) -> Vega:
 
 def list_alone(report: Report) -> list[int]:
     """The rows of trials that had their GPUs for themselves."""
-    together = {
-        row
-        for finding in report.findings
-        if isinstance(finding, SharingFinding)
-        for group in finding.groups
-        for row in group.rows
-    }
+    together = {row for group in list_groups(report.findings) for row in group.rows}
     return [row for row in report.labels if row not in together]
 
 
@@ -146,18 +140,15 @@ def limit_rows(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
     return list(rows[:most]), words.count_drawn(most, len(rows)) if len(rows) > most else ""
 
 
-def find_end(figures: Iterable[float], ends: Iterable[float | None]) -> float:
-    """Where an axis must reach: to the highest figure, and to the highest end of an interval unless that is far higher,
-    as of two processes that differ much."""
+def cut_intervals(
+    rows: Sequence[Row], figures: Sequence[float], room: float = 1.0
+) -> tuple[list[Row], float]:
+    """Where an axis must reach, and rows whose intervals end there: it reaches to the highest figure, and to the
+    highest end of an interval unless that is far higher, as of two processes that differ much. `room`: for more."""
     highest = max(figures)
-    return max(
-        highest, min(max((end for end in ends if end is not None), default=highest), MOST_ABOVE * highest)
-    )
-
-
-def cut_interval(high: float | None, end: float) -> float | None:
-    """The upper end of an interval, or where the axis ends."""
-    return None if high is None else min(high, end)
+    ends = [row["high"] for row in rows if row["high"] is not None]
+    end = room * max(highest, min(max(ends, default=highest), MOST_ABOVE * highest))
+    return [{**row, "high": None if row["high"] is None else min(row["high"], end)} for row in rows], end
 
 
 def make_y_title(text: str) -> Vega:

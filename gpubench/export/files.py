@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analyze.folder import Folder, format_epochs_csv, format_table_csv, format_trials_csv
+from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
+from gpubench.export.sheets import SHEETS
 from gpubench.render import markdown
 from gpubench.results.store import Results
 
@@ -16,12 +17,8 @@ def write_tables(results: Results, folder: Folder, reports: Sequence[Report]) ->
 
     One that can't be written keeps no other from it; then UnusableError. `reports`: those of the folder's tables.
     """
-    texts = {
-        "trials.csv": format_trials_csv(folder),
-        "epochs.csv": format_epochs_csv(folder),
-        "table.csv": format_table_csv(folder),
-        "table.md": markdown.format_text(reports),
-    }
+    texts = {f"{name}.csv": SHEETS[name]([folder]).format_csv() for name in ("trials", "epochs", "table")}
+    texts["table.md"] = markdown.format_text(reports)
     errors = []
     for name, text in texts.items():
         try:
