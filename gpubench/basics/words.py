@@ -14,13 +14,13 @@ __all__ = [
     "MINUS",
     "UNKNOWN",
     "WORDS",
+    "all_of",
     "clean",
-    "format_all",
-    "format_count",
-    "format_decimal",
-    "format_list",
-    "format_machine_name",
-    "format_signed",
+    "listed",
+    "machine_name",
+    "many",
+    "number",
+    "signed",
 ]
 
 MINUS = "−"  # U+2212: as wide as the plus sign, and never taken for a dash
