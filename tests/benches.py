@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench.commands.sweep import count_without_running
 from gpubench.node.environment import Machine
-from gpubench.node.launch.launcher import Launcher
+from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.outlook import format_round_number
@@ -85,7 +85,7 @@ def counts(ended: Ended) -> dict[str, Any]:
 
 
 def run_with(
-    launcher: Launcher,
+    launcher: ForkServer,
     work: SweepState,
     view: View,
     should_stop: Callable[[], bool] = lambda: False,

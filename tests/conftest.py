@@ -25,17 +25,15 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.node.launch.launcher import Launcher
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.plan import Job, Membership, Unit
 from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_trial_order, resolve_unit
-from gpubench.record.outcome import Outcome, read_outcome
+from gpubench.record.outcome import Outcome
 from gpubench.record.recording import step_rows
-from gpubench.record.training import Training
+from gpubench.record.training import read_outcome
 from gpubench.schema import catalog
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.events import Result
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 from gpubench.schema.trial import make_trial
@@ -168,14 +166,7 @@ class Asked:
         taken_along: tuple[Ended, str] | None = None
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
-        ended = read_outcome(
-            done.events,
-            Training.for_job(self.job, resolved).summarize,
-            last_word=Result,
-            ranks=resolved.processes,
-            forced=taken_along or done.forced,
-            last_words=done.last_words,
-        )
+        ended = read_outcome(self.job, resolved, done, taken_along or done.forced)
         steps = step_rows(done.events, done.launched)
         return Ran(
             done=done,
@@ -227,7 +218,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         *,
         data: Path | None = colours,
         cpu: tuple[Any, ...] = (),
-        launcher: Launcher = server,
+        launcher: ForkServer = server,
         timeout_s: float = 60,
         should_stop: Callable[[], bool] = lambda: False,
         look: Callable[[JobProgress], None] = no_look,
@@ -264,7 +255,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
 
     def run(
         *jobs: dict[str, Any],
-        launcher: Launcher = server,
+        launcher: ForkServer = server,
         timeout_s: float = 60,
         should_stop: Callable[[], bool] = lambda: False,
         look: Callable[[Sequence[JobProgress]], None] = no_look,

@@ -16,7 +16,7 @@ from msgspec import structs
 from gpubench.basics.stacks import Stack
 from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.environment import Gpu, Machine
-from gpubench.node.launch.launcher import never_stop
+from gpubench.node.launch.fork_server import never_stop
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import PROCESSES, Call
 from gpubench.schema import trial_fields
@@ -299,7 +299,7 @@ def hangs(order: TrialOrder) -> Iterator[Line]:
 
 
 class Scripted:
-    """A `Launcher`: `choose` gives each trial its script, by its order."""
+    """In place of a `ForkServer`: `choose` gives each trial its script, by its order."""
 
     def __init__(self, choose: Callable[[TrialOrder], Script] = lambda _: trains) -> None:
         self.choose = choose
@@ -321,7 +321,7 @@ class Scripted:
 
 
 class ScriptedTrial:
-    """A `Running` trial. Its process id is that of the tests."""
+    """In place of a `ForkedTrial`. Its process id is that of the tests."""
 
     pid = os.getpid()
 

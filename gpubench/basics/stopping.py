@@ -109,3 +109,8 @@ def ignore_signals() -> None:
     """For a process that has told all and is about to end: a late signal would only take its exit code away."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def name_signal(number: int) -> str:
+    """`SIGTERM`; `signal 99` for one that has no name."""
+    return next((known.name for known in signal.Signals if known == number), f"signal {number}")

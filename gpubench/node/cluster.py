@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import socket
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,11 @@ from gpubench.basics.ports import reserve_port
 from gpubench.basics.words import format_count
 from gpubench.node.environment import Machine
 from gpubench.node.launch.attempt import INTERRUPTED, is_stopped_soon
-from gpubench.node.launch.launcher import StoppedError
+from gpubench.node.launch.fork_server import StoppedError
 from gpubench.node.launch.leader import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
-from gpubench.node.parts.allocation import first_address, part_commands
+from gpubench.node.parts.allocation import part_commands
 from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.parts.process import LostError, PartCommand, PartProcess, close_all
@@ -146,7 +147,7 @@ def make_cluster(
     return Cluster(
         first=first,
         commands=part_commands(agents, os.environ),
-        address=first_address(address, os.environ),
+        address=address or os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         may_share=may_share,
     )
 
@@ -229,26 +230,27 @@ def _node_orders(
         interfaces = [network.find_interface_by_address(address), *(info.interface for info in infos)]
     except UnusableError:
         raise UnusableError(
-            f"node {infos[0].host} takes {address} for the first node, which is none of its addresses; say by which "
-            "IP address others reach it (--network)"
+            f"node {infos[0].machine.host} takes {address} for the first node, which is none of its addresses; say by "
+            "which IP address others reach it (--network)"
         ) from None
     gpus, ranks = len(order.gpu_uuids), order.ranks
     orders = [order]
     is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
     for info in infos:
+        further = info.machine
         if is_loopback and info.network_stack != read_network_stack_id():
             raise UnusableError(
-                f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; say by "
-                "which IP address others reach it (--network)"
+                f"node {further.host} takes {address} for the first node, which leads back to {further.host} itself; "
+                "say by which IP address others reach it (--network)"
             )
-        if why := _find_mismatch(order, machine, info):
+        if why := _find_mismatch(order, machine, further):
             raise UnusableError(why)
-        cpu_ids = tuple(info.cpu_ids)
+        cpu_ids = tuple(further.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
         orders.append(
             structs.replace(
                 order,
-                gpu_uuids=tuple(gpu.uuid for gpu in info.gpus[:gpus]),
+                gpu_uuids=tuple(gpu.uuid for gpu in further.gpus[:gpus]),
                 cpu_ids=cpu_ids[: len(order.cpu_ids)] if is_bound else cpu_ids,
             )
         )
@@ -271,29 +273,30 @@ def _node_orders(
     ]
 
 
-def _find_mismatch(order: TrialOrder, machine: Machine, info: NodeInfo) -> str:
+def _find_mismatch(order: TrialOrder, machine: Machine, further: Machine) -> str:
     """Why a trial can't be shared equally with this node; empty where it can."""
     wanted = len(order.gpu_uuids)
-    if len(info.gpus) < wanted:
-        return f"node {info.host} shows {format_count(len(info.gpus), 'GPU')}, the trial needs {wanted} there"
+    if len(further.gpus) < wanted:
+        return f"node {further.host} shows {format_count(len(further.gpus), 'GPU')}, the trial needs {wanted} there"
     first_gpus = {(gpu.name, gpu.memory_mib) for gpu in machine.gpus if gpu.uuid in order.gpu_uuids}
-    further_gpus = {(gpu.name, gpu.memory_mib) for gpu in info.gpus[:wanted]}
+    further_gpus = {(gpu.name, gpu.memory_mib) for gpu in further.gpus[:wanted]}
     if wanted and first_gpus != further_gpus:
         first_kinds, further_kinds = (
             " + ".join(f"{name}, {mib} MiB" for name, mib in sorted(kinds))
             for kinds in (first_gpus, further_gpus)
         )
         return (
-            f"node {info.host} has other GPUs ({further_kinds}) than node {machine.host} ({first_kinds}): "
+            f"node {further.host} has other GPUs ({further_kinds}) than node {machine.host} ({first_kinds}): "
             "ask for nodes of one kind"
         )
-    if not wanted and machine.cpu_name != info.cpu_name:
+    if not wanted and machine.cpu_name != further.cpu_name:
         return (
-            f"node {info.host} has other CPUs ({info.cpu_name}) than node {machine.host} ({machine.cpu_name}): ask "
-            "for nodes of one kind"
+            f"node {further.host} has other CPUs ({further.cpu_name}) than node {machine.host} ({machine.cpu_name}): "
+            "ask for nodes of one kind"
         )
-    if len(order.cpu_ids) < len(machine.cpu_ids) and len(info.cpu_ids) < len(order.cpu_ids):
-        return f"node {info.host} lets it use {len(info.cpu_ids)} CPUs, the trial needs {len(order.cpu_ids)} there"
+    if len(order.cpu_ids) < len(machine.cpu_ids) and len(further.cpu_ids) < len(order.cpu_ids):
+        needed = len(order.cpu_ids)
+        return f"node {further.host} lets it use {len(further.cpu_ids)} CPUs, the trial needs {needed} there"
     return ""
 
 

@@ -24,8 +24,7 @@ from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.launch import probe, scratch
 from gpubench.node.launch.attempt import run_attempt
-from gpubench.node.launch.fork_server import ForkServer
-from gpubench.node.launch.launcher import Launcher, StoppedError
+from gpubench.node.launch.fork_server import ForkServer, StoppedError
 from gpubench.node.locks import Locks
 from gpubench.node.watch import host_load, idle
 from gpubench.node.watch.nvml import Nvml, explain_lost_gpu, list_gpus_lost_at_start, open_nvml
@@ -45,7 +44,7 @@ class Node:
 
     nvml: Nvml
     machine: Machine
-    launcher: Launcher = field(init=False)
+    launcher: ForkServer = field(init=False)
     """Starts its trials, from `start` on."""
     gpu_locks: Locks | None = None
     """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""

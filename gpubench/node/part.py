@@ -93,10 +93,7 @@ def run_part(lines: Input) -> None:
             return
         info = NodeInfo(
             version=__version__,
-            host=node.machine.host,
-            gpus=node.machine.gpus,
-            cpu_name=node.machine.cpu_name,
-            cpu_ids=node.machine.cpu_ids,
+            machine=node.machine,
             address=address,
             interface=interface,
             network_stack=read_network_stack_id(),

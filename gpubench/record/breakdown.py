@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gpubench.schema.codes import REASONS, format_reason
@@ -52,14 +52,9 @@ def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict
         "comm_hidden_ms": statistics.fmean(hidden),
         "comm_pct": 100 * comm_ms / step_ms,
     }
-    columns["slowest_rank"] = _find_slowest_rank(waits, step_ms)
-    if columns["slowest_rank"] is None:
+    is_alike = max(waits.values()) - min(waits.values()) < NOISE * step_ms
+    # Who waits least for the others, since all take equally long together.
+    columns["slowest_rank"] = None if is_alike else min(waits, key=waits.__getitem__)
+    if is_alike:
         missing["slowest_rank"] = format_reason("no-slowest-rank", f"{100 * NOISE:g}")
     return columns, missing
-
-
-def _find_slowest_rank(waits_ms: Mapping[int, float], step_ms: float) -> int | None:
-    """The rank that waits least for the others, since all take equally long together; None where they are alike."""
-    if max(waits_ms.values()) - min(waits_ms.values()) < NOISE * step_ms:
-        return None
-    return min(waits_ms, key=waits_ms.__getitem__)

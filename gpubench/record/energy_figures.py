@@ -58,7 +58,7 @@ def _energy(watched: Watched) -> Figure:
 def _energy_source(watched: Watched) -> Figure:
     energy = _energy(watched)
     is_counted = energy.source.startswith(COUNTER)
-    return replace(energy, value="nvml-counter" if is_counted else "nvml-power-integral")
+    return replace(energy, value="nvml-counter" if is_counted else "nvml-power-integral", by_gpu={})
 
 
 def _power(watched: Watched) -> Figure:

@@ -46,10 +46,8 @@ class Figures:
     """How much of the CPUs that the trial may use is taken by all work on the host; see `host_figures.crowding_pct`."""
 
     # Of whole GPUs, whoever used them.
-    joules_by_gpu: dict[str, float] = field(default_factory=dict)
-    """GPU -> joules of a measured epoch, which `energy_j` is the sum of; empty: not told."""
-    sampled_joules_by_gpu: dict[str, float] = field(default_factory=dict)
-    """GPU -> joules of a measured epoch by the integral of power, which `energy_sampled_j` is the sum of."""
+    joules_by_gpu: dict[str, dict[str, float]] = field(default_factory=dict)
+    """`energy_j`, `energy_sampled_j` -> GPU -> joules of a measured epoch, which it is the sum of; empty: not told."""
     joules_by_epoch: dict[int, dict[str, float]] = field(default_factory=dict)
     """Energy of each epoch by GPU, in J."""
     whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -71,7 +69,6 @@ def compute_figures(watched: Watched) -> Figures:
         desktops=list(watched.desktops),
         max_sm_clock_mhz=watched.max_sm_clock_mhz,
     )
-    parts = {"energy_j": seen.joules_by_gpu, "energy_sampled_j": seen.sampled_joules_by_gpu}
     for column, make in COLUMNS.items():
         try:
             figure = make(watched)
@@ -79,7 +76,8 @@ def compute_figures(watched: Watched) -> Figures:
             seen.result[column] = None
             seen.missing[column] = str(reason)
             continue
-        parts.get(column, {}).update(watched.key_by_uuid(figure.by_gpu))
+        if figure.by_gpu:
+            seen.joules_by_gpu[column] = watched.key_by_uuid(figure.by_gpu)
         facts = {
             "source": figure.source,
             "period_s": figure.period_s,

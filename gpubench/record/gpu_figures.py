@@ -47,60 +47,58 @@ def _make_figure_function(column: metrics.GpuColumn) -> Callable[[Watched], Figu
 
 
 def _compute_polled_figure(column: metrics.GpuColumn, watched: Watched) -> Figure:
-    by_gpu: list[float] = []
-    samples = gaps = 0
-    for gpu in watched.used_gpus:
-        series = watched.samples.series(column.metric, gpu)
-        values = _list_window_readings(
-            series, watched, format_reason("short-window", f"{watched.measured_s:.2f}")
-        )
-        if column.over_time is fmean:
-            by_gpu.append(_average_over_windows(series, watched, POLLED_GAP_S))
-        else:
-            by_gpu.append(column.over_time([*values, *_find_peak_floor(column, series, watched)]))
-        samples += len(values)
-        gaps += series.gaps
-    return Figure(column.over_gpus(by_gpu), column.source, column.period_s, samples, gaps)
-
-
-def _find_peak_floor(column: metrics.GpuColumn, series: Series, watched: Watched) -> list[float]:
-    """Of a share of time its mean, below which no peak is; none where it can't be told, or what is read is a moment's.
-
-    The mean holds the readings of a window's first moments, too, which may be the only ones above 0.
-    """
-    if column.metric not in metrics.BUFFER:
-        return []
-    with contextlib.suppress(Unmeasured):
-        return [_average_over_windows(series, watched, POLLED_GAP_S)]
-    return []
-
-
-def _list_window_readings(series: Series, watched: Watched, why_none: str) -> list[float]:
-    """Readings of the measured windows alone: the driver's first ones speak of what was before a window, too. Raises
-    Unmeasured where there are none."""
-    values = [v for w in watched.measured for v in series.between(w.t0 + SETTLE_IN_S, w.t1)]
-    if not values:
-        raise Unmeasured(series.reason or why_none)
-    return values
+    why_none = format_reason("short-window", f"{watched.measured_s:.2f}")
+    used = _list_series(watched, column.metric)
+    return _summarize(column, watched, used, POLLED_GAP_S, why_none, column.source, column.period_s)
 
 
 def _compute_buffered_figure(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watched) -> Figure:
     if watched.measured_s < MIN_BUFFERED_S:
         raise Unmeasured(format_reason("short-buffer", f"{watched.measured_s:.2f}"))
+    used = _list_series(watched, buffer.name)
+    if empty := [series for series in used if not series.values]:
+        raise Unmeasured(empty[0].reason or REASONS["no-buffer"])
+    source = f"{column.source}, the driver's buffer"
+    figure = _summarize(column, watched, used, buffer.max_gap_s, REASONS["buffer-empty"], source, 0.2)
+    if column.over_time is not fmean:
+        for series in used:  # the peak of a part of the windows is none
+            _average_over_windows(series, watched, buffer.max_gap_s)
+    return figure
+
+
+def _list_series(watched: Watched, metric: str) -> list[Series]:
+    """A metric's series of each of the trial's GPUs."""
+    return [watched.samples.series(metric, gpu) for gpu in watched.used_gpus]
+
+
+def _summarize(
+    column: metrics.GpuColumn,
+    watched: Watched,
+    used: Sequence[Series],
+    max_gap_s: float,
+    why_none: str,
+    source: str,
+    period_s: float,
+) -> Figure:
+    """The column's figure by its readings in the measured windows. Raises Unmeasured where a GPU has none there."""
     by_gpu: list[float] = []
-    samples = gaps = 0
-    for gpu in watched.used_gpus:
-        series = watched.samples.series(buffer.name, gpu)
-        if not series.values:
-            raise Unmeasured(series.reason or REASONS["no-buffer"])
-        inside = _list_window_readings(series, watched, REASONS["buffer-empty"])
-        # Asked for a peak too: the peak of a part of the windows is none.
-        mean = _average_over_windows(series, watched, buffer.max_gap_s)
-        # It holds the readings of a window's first moments, too, so it may lie above all others.
-        by_gpu.append(mean if column.over_time is fmean else column.over_time([*inside, mean]))
-        samples += len(inside)
-        gaps += series.gaps
-    return Figure(column.over_gpus(by_gpu), f"{column.source}, the driver's buffer", 0.2, samples, gaps)
+    samples = 0
+    for series in used:
+        # The driver's first readings speak of what was before a window, too.
+        values = [v for w in watched.measured for v in series.between(w.t0 + SETTLE_IN_S, w.t1)]
+        if not values:
+            raise Unmeasured(series.reason or why_none)
+        samples += len(values)
+        if column.over_time is fmean:
+            by_gpu.append(_average_over_windows(series, watched, max_gap_s))
+            continue
+        if column.metric in metrics.BUFFER:
+            # No peak of a share of time is below its mean, which holds the readings of a window's first moments, too:
+            # they may be the only ones above 0.
+            with contextlib.suppress(Unmeasured):
+                values.append(_average_over_windows(series, watched, max_gap_s))
+        by_gpu.append(column.over_time(values))
+    return Figure(column.over_gpus(by_gpu), source, period_s, samples, sum(series.gaps for series in used))
 
 
 def _average_over_windows(series: Series, watched: Watched, max_gap_s: float) -> float:
@@ -127,48 +125,37 @@ def _throttle_reasons(watched: Watched) -> Figure:
 
 
 def _throttle_masks(watched: Watched) -> tuple[list[int], int]:
+    used = _list_series(watched, metrics.THROTTLE)
     masks: list[int] = []
-    gaps = 0
-    for gpu in watched.used_gpus:
-        series = watched.samples.series(metrics.THROTTLE, gpu)
+    for series in used:
         gpu_masks = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
         if not gpu_masks:
             raise Unmeasured(series.reason or REASONS["no-sample"])
         masks += gpu_masks
-        gaps += series.gaps
-    return masks, gaps
+    return masks, sum(series.gaps for series in used)
 
 
 # ---------------------------------------------------------------- memory
 
 
 def _find_peak_memory(watched: Watched) -> Figure:
-    return _choose_peak_memory(watched)[1]
-
-
-def _memory_source(watched: Watched) -> Figure:
-    name, memory = _choose_peak_memory(watched)
-    return replace(memory, value=name)
-
-
-def _choose_peak_memory(watched: Watched) -> tuple[str, Figure]:
-    """The peak over the training, warm-up included, on the fullest of its GPUs, and which of two ways it was had.
+    """The peak over the training, warm-up included, on the fullest of its GPUs.
 
     Evaluation is left out: it runs the plain network on one device and has nothing to do with the configuration.
     """
-    peaks: list[float] = []
-    samples = gaps = 0
-    for gpu in watched.used_gpus:
-        series = watched.samples.series(metrics.PROCESS_MEMORY, gpu)
-        values = series.between(0, watched.trained_until)
-        if values:
-            peaks.append(_peak_mib(values, gpu, watched))
-        samples += len(values)
-        gaps += series.gaps
-    if peaks:
-        source = SOURCES["nvml-memory"]
-        return "nvml-process", Figure(max(peaks), source, metrics.TOTALS_S, samples, gaps)
-    return "nvml-device-delta", _device_growth(watched)
+    used = dict(zip(watched.used_gpus, _list_series(watched, metrics.PROCESS_MEMORY), strict=True))
+    values = {gpu: series.between(0, watched.trained_until) for gpu, series in used.items()}
+    peaks = [_peak_mib(polled, gpu, watched) for gpu, polled in values.items() if polled]
+    if not peaks:
+        return _device_growth(watched)
+    samples, gaps = sum(map(len, values.values())), sum(series.gaps for series in used.values())
+    return Figure(max(peaks), SOURCES["nvml-memory"], metrics.TOTALS_S, samples, gaps)
+
+
+def _memory_source(watched: Watched) -> Figure:
+    memory = _find_peak_memory(watched)
+    is_of_processes = memory.source == SOURCES["nvml-memory"]
+    return replace(memory, value="nvml-process" if is_of_processes else "nvml-device-delta")
 
 
 def _peak_mib(polled: Sequence[float], gpu: str, watched: Watched) -> float:

@@ -47,15 +47,11 @@ def _mean_of_cpus(hosts: Sequence[Watched], shares: list[float]) -> float:
     )
 
 
-def _cpu_util(watched: Watched) -> Figure:
-    share = _as_percent(watched, _cpu_share(watched, watched.cpu_metric))
-    return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
-
-
-def _cpu_share(watched: Watched, metric: str) -> float:
+def _cpu_util(watched: Watched, metric: str, source: str) -> Figure:
     """The mean share of the CPUs' time over the windows."""
     spent = sum(_compute_node_cpu_s(watched, metric, w.t0, w.t1) for w in watched.measured)
-    return spent / sum(_usable_cpu_seconds(watched, w.t0, w.t1) for w in watched.measured)
+    share = spent / sum(_usable_cpu_seconds(watched, w.t0, w.t1) for w in watched.measured)
+    return _cpu_figure(watched, metric, _as_percent(watched, share), source)
 
 
 def _cpu_util_max(watched: Watched) -> Figure:
@@ -75,11 +71,6 @@ def _cpu_util_max(watched: Watched) -> Figure:
             )
     _as_percent(watched, shares[0])
     return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
-
-
-def _cpu_util_trial(watched: Watched) -> Figure:
-    share = _as_percent(watched, _cpu_share(watched, metrics.CPU_TREE))
-    return _cpu_figure(watched, metrics.CPU_TREE, share, _TREE_SOURCE)
 
 
 def compute_crowding_pct(watched: Watched) -> float | None:
@@ -155,9 +146,13 @@ def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Fig
 
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
-    "cpu_util_pct": _unite_nodes(_cpu_util, _mean_of_cpus),
+    "cpu_util_pct": _unite_nodes(
+        lambda host: _cpu_util(host, host.cpu_metric, host.cpu_source), _mean_of_cpus
+    ),
     "cpu_util_max_pct": _unite_nodes(_cpu_util_max, lambda _, shares: max(shares)),
-    "cpu_util_trial_pct": _unite_nodes(_cpu_util_trial, _mean_of_cpus),
+    "cpu_util_trial_pct": _unite_nodes(
+        lambda host: _cpu_util(host, metrics.CPU_TREE, _TREE_SOURCE), _mean_of_cpus
+    ),
     "cpu_s_per_epoch": _unite_nodes(_cpu_s_per_epoch, lambda _, seconds: sum(seconds)),
     "host_mem_mib": _unite_nodes(_host_memory, lambda _, mib: sum(mib)),
 }

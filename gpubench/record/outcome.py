@@ -1,12 +1,12 @@
-"""What a trial's events amount to: how it ended, and what came of its work. Pure."""
+"""How a trial ended, by its events, and all that they amount to. Pure."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.basics.stopping import name_signal
 from gpubench.node.launch.faults import estimate_cause_distance, format_with_advice
 from gpubench.record.epochs import EpochRow
 from gpubench.schema.attempt import TrialNode
@@ -14,7 +14,6 @@ from gpubench.schema.events import (
     Error,
     Event,
     Held,
-    Hello,
     KilledForMemory,
     LeaderExit,
     RankExit,
@@ -26,9 +25,13 @@ from gpubench.schema.watched import Window
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
-    """What came of a trial's work."""
+class Outcome:
+    """One attempt, as its processes told it."""
 
+    status: Ended
+    reason: str = ""
+    cuda: str | None = None
+    decoder: str | None = None
     epochs: Sequence[EpochRow] = ()
     """The windows that every rank finished."""
     windows: Sequence[Window] = ()
@@ -44,16 +47,6 @@ class Work:
     def counted(self) -> list[EpochRow]:
         """Those that figures are of."""
         return [window for window in self.epochs if not window.warmup]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome(Work):
-    """One attempt, as its processes told it."""
-
-    status: Ended
-    reason: str = ""
-    cuda: str | None = None
-    decoder: str | None = None
 
 
 def find_ending(
@@ -74,7 +67,7 @@ def find_ending(
         on, words = (f" on node {nodes[node].name}", nodes[node].last_words) if nodes else ("", last_words)
         return counted.get(node), on, _describe_last_line(words)
 
-    for cause in sorted(_find_causes(events, done), key=lambda e: (_estimate_event_distance(e), e.at)):
+    for cause in _list_causes(events, done):
         kills, on, last_line = facts_of(_find_node(cause.rank, nodes))
         if isinstance(cause, RankExit):
             return "failed", format_with_advice(
@@ -102,10 +95,9 @@ def _find_node(rank: int, nodes: Sequence[TrialNode]) -> int:
     return next((k for k, node in enumerate(nodes) if rank < node.first_rank + node.ranks), 0)
 
 
-def _find_causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
-    """Errors that ranks reported, and deaths of ranks that could not report any; not those that we caused.
-
-    `done`: the ranks that have done their work.
+def _list_causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
+    """Errors that ranks reported, and deaths of ranks that could not report any, the nearest to the first cause first;
+    not those that we caused. `done`: the ranks that have done their work.
     """
     errors = [e for e in events if isinstance(e, Error)]
     reporting = {e.rank for e in errors}
@@ -117,12 +109,14 @@ def _find_causes(events: Sequence[Event], done: Collection[int]) -> list[Error |
         and e.rank not in reporting
         and not e.killed
     ]
-    return [*errors, *deaths]
 
+    def rank_by_cause(event: Error | RankExit) -> tuple[int, float]:
+        """Running out of memory and dying are never another rank's."""
+        if isinstance(event, Error) and event.kind == "failed":
+            return estimate_cause_distance(event.reason), event.at
+        return 0, event.at
 
-def _estimate_event_distance(event: Error | RankExit) -> int:
-    """How far from the first cause this may be; running out of memory and dying are never another rank's."""
-    return estimate_cause_distance(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
+    return sorted([*errors, *deaths], key=rank_by_cause)
 
 
 def _describe_exit(code: int, kills: KilledForMemory | None) -> str:
@@ -131,8 +125,7 @@ def _describe_exit(code: int, kills: KilledForMemory | None) -> str:
         return "ended with exit code 0 before it had a result"
     if code > 0:
         return f"ended with exit code {code}"
-    known = {s.value: s.name for s in signal.Signals}
-    name = known.get(-code, f"signal {-code}")
+    name = name_signal(-code)
     hints = {
         "SIGKILL": f" ({_describe_kills(kills)})",
         "SIGBUS": " (shared memory, /dev/shm, may be full)",
@@ -149,26 +142,3 @@ def _describe_kills(kills: KilledForMemory | None) -> str:
         return f"not by the kernel for memory: it counts no such kill in {kills.where}"
     what = "a process" if kills.count == 1 else f"{kills.count} processes"
     return f"the kernel killed {what} of {kills.where} for memory meanwhile"
-
-
-def read_outcome(
-    events: Sequence[Event],
-    summarize: Callable[..., Work],
-    *,
-    last_word: type[RankMessage],
-    ranks: int,
-    forced: tuple[Ended, str] | None,
-    last_words: str,
-    nodes: Sequence[TrialNode] = (),
-) -> Outcome:
-    """All that the events say.
-
-    `summarize`: makes of the events what came of the work. `last_word`: how a rank tells that it has done its work.
-    `forced`: the ending that the parent gave (timeout, interrupted), if it did.
-    """
-    status, reason = forced or find_ending(events, last_word, ranks, last_words, nodes)
-    work = summarize(events, is_done=status == "ok")
-    hello = next((e for e in events if isinstance(e, Hello)), None)
-    values: dict[str, Any] = {part.name: getattr(work, part.name) for part in fields(work)}
-    cuda, decoder = (hello.cuda, hello.decoder) if hello else (None, None)
-    return Outcome(status=status, reason=reason, cuda=cuda, decoder=decoder, **values)

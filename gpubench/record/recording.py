@@ -17,7 +17,7 @@ from gpubench.record.ending import collect_provenance, decide_ending, merge_colu
 from gpubench.record.epochs import find_shared_span
 from gpubench.record.figures import Figures, compute_figures
 from gpubench.record.host_figures import compute_cpu_s
-from gpubench.record.outcome import Outcome, read_outcome
+from gpubench.record.outcome import Outcome
 from gpubench.record.together import (
     ENERGY,
     GroupJob,
@@ -26,19 +26,18 @@ from gpubench.record.together import (
     divide_energy,
     find_shared_gpus,
 )
-from gpubench.record.training import Training
+from gpubench.record.training import read_outcome
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
-from gpubench.schema.attempt import Attempt, TrialNode
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.attempt_ids import parse_folder_id
 from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 from gpubench.schema.samples import STEP_TIME
-from gpubench.schema.watched import NOTHING, Watched, Window
+from gpubench.schema.watched import NOTHING, Window
 from gpubench.schema.window import FEWEST_STEPS
-from gpubench.schema.workload import WORKLOADS
 
 OF_NODES = ("cpu_util_pct", "cpu_s_per_epoch", "host_mem_mib")
 """Columns that are stored for each of several nodes, too."""
@@ -89,10 +88,6 @@ class _EndedJob(GroupJob):
     reason: str
 
 
-Shared = tuple[float, float] | None
-"""Of a job of a group from when to when all of its jobs measured; None of a trial alone."""
-
-
 def make_records(
     tried: Sequence[EndedAttempt], known: SweepFacts, group_prediction: GroupPrediction
 ) -> list[Record]:
@@ -137,22 +132,16 @@ def _describe_cause(cause: _EndedJob) -> str:
 
 
 def _evaluate_job(
-    tried: EndedAttempt, known: SweepFacts, forced: tuple[Any, str] | None, shared: Shared = None
+    tried: EndedAttempt,
+    known: SweepFacts,
+    forced: tuple[Any, str] | None,
+    shared: tuple[float, float] | None = None,
 ) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
-    t = job.trial
-    ended = read_outcome(
-        tried.done.events,
-        Training.for_job(job, resolved, shared).summarize,
-        last_word=WORKLOADS[t.workload].last_word,
-        ranks=resolved.processes,
-        forced=forced,
-        last_words=tried.done.last_words,
-        nodes=tried.done.nodes,
-    )
+    ended = read_outcome(job, resolved, tried.done, forced, shared)
     watched = tried.done.watched
     seen = compute_figures(watched.replace_windows(ended.windows, _missed_peak_mib(ended, watched.gpus)))
-    status, reason = decide_ending(ended, seen, t.gpu_mem_cap_mib)
+    status, reason = decide_ending(ended, seen, job.trial.gpu_mem_cap_mib)
     result, missing = merge_columns(
         ended,
         seen,
@@ -172,7 +161,7 @@ def _evaluate_job(
         resolved=resolved,
         result=result,
         missing=missing,
-        joules_by_gpu={"energy_j": seen.joules_by_gpu, "energy_sampled_j": seen.sampled_joules_by_gpu},
+        joules_by_gpu=seen.joules_by_gpu,
     )
 
 
@@ -253,7 +242,7 @@ def _gather_evidence(
     """What the doubts about one of these jobs rest on."""
     job = jobs[number]
     tried, membership = job.tried, job.tried.job.membership
-    data, reads = tried.facts, tried.job.variant.files != "none"
+    data, reads, cpus = tried.facts, tried.job.variant.files != "none", len(tried.resolved.cpu_ids)
     solo = group_prediction.solos[membership.number] if membership else None
     return WarningEvidence(
         job=tried.job,
@@ -265,15 +254,9 @@ def _gather_evidence(
         neighbours=_find_other_jobs(jobs, number),
         images=data.train_images + data.val_images + data.skipped_images if reads else 0,
         skipped_images=data.skipped_images if reads else 0,
-        could_run_on=_count_reachable_cpus(tried.resolved, known.machine),
+        could_run_on=cpus if known.machine.is_unbound and cpus > tried.resolved.cpus else None,
         stale_solo=solo is not None and is_stale(solo, known.environment),
     )
-
-
-def _count_reachable_cpus(resolved: ResolvedTrial, machine: Machine) -> int | None:
-    """Where that is more CPUs than SLURM gave, and nothing else holds it to them."""
-    count = len(resolved.cpu_ids)
-    return count if machine.is_unbound and count > resolved.cpus else None
 
 
 def _make_record(
@@ -333,23 +316,21 @@ def _make_record(
 
 
 def _make_node_entries(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
-    """Where the ranks were; nothing was seen of a node that was lost, nor then of the others by itself."""
+    """What is stored of each of several nodes, under NODE_COLUMNS. Nothing was seen of a node that was lost, nor then
+    of the others by itself."""
     seen = done.watched.replace_windows(windows).hosts if done.watched.parts else [NOTHING] * len(done.nodes)
-    return [_make_node_entry(node, part) for node, part in zip(done.nodes, seen, strict=True)]
-
-
-def _make_node_entry(node: TrialNode, seen: Watched) -> dict[str, Any]:
-    """What is stored of one of several nodes, under NODE_COLUMNS."""
-    stored = {"node": node.name} | {
-        name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids", "last_words")
-    }
-    stored["gpu_uuids"] = list(node.gpu_uuids)
-    for column in OF_NODES:
-        try:
-            stored[column] = host_figures.COLUMNS[column](seen).value
-        except Unmeasured:  # the reason stands beside the whole trial's
-            stored[column] = None
-    return stored
+    nodes = []
+    for node, part in zip(done.nodes, seen, strict=True):
+        facts = asdict(node)
+        del facts["last_words"], facts["gpu_uuids"]
+        stored = {"node": facts.pop("name"), **facts, "gpu_uuids": list(node.gpu_uuids)}
+        for column in OF_NODES:
+            try:
+                stored[column] = host_figures.COLUMNS[column](part).value
+            except Unmeasured:  # the reason stands beside the whole trial's
+                stored[column] = None
+        nodes.append(stored)
+    return nodes
 
 
 def sample_rows(done: Attempt) -> list[tuple[float, str, str, float]]:

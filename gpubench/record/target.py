@@ -35,24 +35,18 @@ def find_time_to_top1(
             code, round_half_up(last or 0.0, 1), *format_count(len(epochs), "epoch").split(), f"{target:g}"
         )
         return {}, dict.fromkeys(COLUMNS, why)
-    return {
-        "epochs_to_top1": number,
-        "time_to_top1_s": sum(e.epoch_time_s for e in epochs[:number]),
-        **_make_crossing_columns(epochs, target),
-    }, {}
-
-
-def _make_crossing_columns(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
-    """When top-1 crossed the target, between two evaluations; empty if each one there was followed by a lower one."""
     ends = accumulate(e.epoch_time_s for e in epochs)
     judged = [
         (end, 0.0 if _has_diverged(e) else e.top1_pct)
         for end, e in zip(ends, epochs, strict=True)
         if e.top1_pct is not None
     ]
-    if (crossing := find_crossing(judged, target)) is None:
-        return {}
-    return {"top1_crossing_s": crossing[0], "top1_crossing": crossing[1]}
+    crossing = find_crossing(judged, target)  # None if each evaluation there was followed by a lower one
+    return {
+        "epochs_to_top1": number,
+        "time_to_top1_s": sum(e.epoch_time_s for e in epochs[:number]),
+        **({"top1_crossing_s": crossing[0], "top1_crossing": crossing[1]} if crossing else {}),
+    }, {}
 
 
 def _has_diverged(epoch: EpochRow) -> bool:

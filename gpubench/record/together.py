@@ -37,23 +37,6 @@ ALONE = GroupPrediction(solos=())
 """What is predicted of a trial by itself: nothing."""
 
 
-def encode_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None:
-    """The prediction under the names that records have."""
-    prediction = group_prediction.prediction
-    if prediction is None:
-        return None
-    return {
-        "slowdowns": tuple(job.slowdown for job in prediction.jobs),
-        "overlap_gain": prediction.overlap_gain,
-        "verdict": prediction.overlap,
-        "limits": prediction.waits_for,
-        "rounds": dict(prediction.least_s),
-        "unknown": (),
-        "at_most": prediction.is_upper_bound,
-        "waits": group_prediction.waits,
-    }
-
-
 @dataclass(kw_only=True, slots=True)
 class GroupJob:
     """One job of a group, with its figures."""
@@ -105,9 +88,24 @@ def compare_with_solos(
         for mine, solo in zip(together, alone, strict=True)
     ]
     gain = find_overlap_gain(slowed)
-    facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": group_prediction.why_not}
-    facts["predicted"] = encode_prediction(group_prediction)
-    facts["solos"] = [make_attempt_reference(solo) if solo else None for solo in group_prediction.solos]
+    prediction = group_prediction.prediction
+    predicted = [job.slowdown for job in prediction.jobs] if prediction else [None] * len(jobs)
+    facts: dict[str, Any] = {
+        "jobs": len(jobs),
+        "no_prediction": group_prediction.why_not,
+        "predicted": prediction
+        and {
+            "slowdowns": tuple(predicted),
+            "overlap_gain": prediction.overlap_gain,
+            "verdict": prediction.overlap,
+            "limits": prediction.waits_for,
+            "rounds": dict(prediction.least_s),
+            "unknown": (),
+            "at_most": prediction.is_upper_bound,
+            "waits": group_prediction.waits,
+        },
+        "solos": [make_attempt_reference(solo) if solo else None for solo in group_prediction.solos],
+    }
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
     rows_alone = [row for row in alone if row]
     nothing_full = ""
@@ -117,9 +115,7 @@ def compare_with_solos(
         shared["sharing"] = classify_overlap(gain)
         shared["full_together"] = format_full_resources(list_full(resources))
         nothing_full = explain_none_full(resources)
-    prediction = group_prediction.prediction
-    predicted = [job.slowdown for job in prediction.jobs] if prediction else [None] * len(jobs)
-    shares = _divide_work(jobs, _find_work_rates(alone, together))
+    shares = _divide_work(jobs, alone, together)
     results, reasons = [], []
     for number, job in enumerate(jobs):
         solo = alone[number]
@@ -165,18 +161,17 @@ def find_shared_gpus(resolved: Sequence[ResolvedTrial], number: int) -> frozense
     return frozenset(used_by_others & set(resolved[number].gpu_uuids))
 
 
-def _find_work_rates(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
-    """Each job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together."""
-    rates: list[float | None] = []
-    for solo, mine in zip(alone, together, strict=True):
-        busy, time = solo.gpu_busy_s_per_epoch if solo else None, mine.epoch_time_s
-        gpus = mine.gpus or 0
-        rates.append(busy / gpus / time if busy is not None and time and gpus else None)
-    return rates
+def _divide_work(
+    jobs: Sequence[GroupJob], alone: Sequence[Row | None], together: Sequence[Row]
+) -> list[dict[str, float | None]]:
+    """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok.
 
-
-def _divide_work(jobs: Sequence[GroupJob], work: Sequence[float | None]) -> list[dict[str, float | None]]:
-    """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok."""
+    A job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together.
+    """
+    work: list[float | None] = []
+    for solo, row in zip(alone, together, strict=True):
+        busy, time = solo.gpu_busy_s_per_epoch if solo else None, row.epoch_time_s
+        work.append(busy / row.gpus / time if busy is not None and time and row.gpus else None)
     resolved = [job.resolved for job in jobs]
     shares_by_job: list[dict[str, float | None]] = []
     for number, job in enumerate(jobs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.plan.state import PlannedUnit
@@ -14,15 +14,10 @@ Key = tuple[str, str]
 """Trial id and machine."""
 
 
-def _explain_cpus(then: Any, now: Any) -> str:
-    return f"measured on {then} CPU{'s' if then != 1 else ''}, here {now} may be used"
-
-
-def _explain_workers(then: Any, now: Any) -> str:
-    return f"measured with {then} loader worker{'s' if then != 1 else ''}, here it gets {now}"
-
-
-EXPLANATIONS: dict[str, Callable[[Any, Any], str]] = {"cpus": _explain_cpus, "workers": _explain_workers}
+EXPLANATIONS: Mapping[str, str] = {
+    "cpus": "measured on {then} CPU{s}, here {now} may be used",
+    "workers": "measured with {then} loader worker{s}, here it gets {now}",
+}
 """How it is said that a field got another value. What follows from others comes after them."""
 
 
@@ -37,9 +32,10 @@ def explain_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]
     for job in jobs:
         given_now = now.get((job.trial_id, job.machine_key), {})
         then = find_allotted_values(job)
-        for field, describe in EXPLANATIONS.items():
+        for field, words in EXPLANATIONS.items():
             if given_now and then.get(field) is not None and then[field] != given_now[field]:
-                return describe(then[field], given_now[field])
+                s = "" if then[field] == 1 else "s"
+                return words.format(then=then[field], s=s, now=given_now[field])
     return None
 
 

@@ -51,17 +51,11 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
     A number stays one, negative or not; text that a spreadsheet would run stays text.
     """
-    text = (
-        HIDDEN.sub(" ", format_cell(value, digits)) if isinstance(value, str) else format_cell(value, digits)
-    )
+    text = format_cell(value, digits)
     if isinstance(value, str):
+        text = HIDDEN.sub(" ", text)
         return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
-    return text if isinstance(value, int) or not text else _with_four_decimals(text, decimal)
-
-
-def _with_four_decimals(text: str, decimal: str) -> str:
-    fixed = _THREE_DECIMALS.sub(r"\g<0>0", text)
-    return fixed if decimal == "." else fixed.replace(".", decimal)
+    return text if isinstance(value, int) else _THREE_DECIMALS.sub(r"\g<0>0", text).replace(".", decimal)
 
 
 def csv_text(
@@ -76,7 +70,8 @@ def csv_text(
     texts: dict[Any, str] = {None: ""}  # most of a large table are a few words, over and over
 
     def make_cell(value: Any) -> str:
-        cell = _in_one_line(csv_cell(value, digits, dialect.decimal))
+        # The csv module leaves a lone carriage return unquoted, and readers end the row there.
+        cell = csv_cell(value, digits, dialect.decimal).replace("\r", " ")
         if isinstance(value, str):
             texts[value] = cell
         return cell
@@ -89,8 +84,3 @@ def csv_text(
         for values in rows
     )
     return out.getvalue()
-
-
-def _in_one_line(text: str) -> str:
-    """The csv module leaves a lone carriage return unquoted, and readers end the row there."""
-    return text.replace("\r", " ")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from gpubench.plan.shards import Parts
 from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
 from gpubench.schema.columns import Devices
 from gpubench.schema.record import Record
 from gpubench.schema.validation import InvalidValueError, convert_value
@@ -184,18 +186,16 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
     for path in results.plans():
         try:
             plans.append(_expand(read_plan_file(path)))
+            continue
         except KeyError as error:
-            problems.append(_describe_problem(path, f"it lacks the facts of {quote_value(error.args[0])}"))
+            why = f"it lacks the facts of {quote_value(error.args[0])}"
         except OSError as error:
-            problems.append(_describe_problem(path, f"it can't be read ({error.strerror})"))
+            why = f"it can't be read ({error.strerror})"
         except UsageError as error:
-            problems.append(_describe_problem(path, str(error)))
+            why = str(error)
+        problems.append(f"plan {path} is left out: {why}; the sweep that it is of stores it anew")
     first_start = _find_first_starts(records)
     return sorted(plans, key=lambda plan: plan.make_sort_key(first_start)), problems
-
-
-def _describe_problem(path: Path, why: str) -> str:
-    return f"plan {path} is left out: {why}; the sweep that it is of stores it anew"
 
 
 def _expand(file: PlanFile) -> StoredPlan:
@@ -218,9 +218,54 @@ def _expand(file: PlanFile) -> StoredPlan:
 def _find_first_starts(records: Iterable[Record]) -> Mapping[str, str]:
     """Trial id -> when the first attempt at it began."""
     first_start: dict[str, str] = {}
-    for record in records:
+    for record in sorted(records, key=lambda record: record.started_at):
         if record.started_at:
-            first_start[record.trial_id] = min(
-                record.started_at, first_start.get(record.trial_id, record.started_at)
-            )
+            first_start.setdefault(record.trial_id, record.started_at)
     return first_start
+
+
+# ---- plans of several folders as those of one ----
+
+
+_NUMBER = re.compile(r"(?m)(?<=^number = )\d+$")
+_SHARDS = re.compile(r'(?m)^shards = ".*"\n')
+
+
+def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> None:
+    """Each plan once, as it was stored last, numbered in the order in which they were stored. Of parts of a plan
+    (`--shard`) it asks for all that any folder was asked for.
+
+    `tell`: of those that can't be read, which stay where they are. Those of the target are told by whoever reads it.
+    """
+    versions: dict[str, list[PlanFile]] = {}
+    unreadable: set[str] = set()
+    for folder in folders:
+        for path in folder.plans():
+            try:
+                file = read_plan_file(path)
+                versions.setdefault(path.name, []).append(file)
+            except (OSError, UsageError) as error:
+                if folder is target:
+                    unreadable.add(path.name)
+                else:
+                    tell(f"{path} is left out: {getattr(error, 'strerror', None) or error}")
+    last = [max(files, key=_place) for name, files in versions.items() if name not in unreadable]
+    number = 0
+    for file in sorted(last, key=lambda file: (*_place(file), file.path.name)):
+        path = target.folder / "plans" / file.path.name
+        if not file.facts.number:  # of a version that knew none: it stays older than all others
+            if not path.exists():
+                write_whole(path, file.text)
+            continue
+        number += 1
+        head, mark, tail = file.text.partition("\n[plan]\n")
+        parts = ",".join(map(str, shards.join_parts(other.facts.parts for other in versions[file.path.name])))
+        number_line = f'{number}\nshards = "{parts}"' if parts else str(number)
+        text = head + mark + _NUMBER.sub(number_line, _SHARDS.sub("", tail, count=1), count=1)
+        if file.path != path or text != file.text:
+            write_whole(path, text)
+
+
+def _place(file: PlanFile) -> tuple[str, int]:
+    """When it was stored, among all."""
+    return file.facts.stored_at, file.facts.number

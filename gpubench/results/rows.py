@@ -35,6 +35,7 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
     if measured and (faster := describe_speedup_doubt(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
     epochs = [epoch for epoch in record.epochs if not epoch["warmup"]]
+    kept = record.environment.get("gpu_reserved_mib")
     values.update(
         trial_id=record.trial_id,
         config_id=record.config_id,
@@ -62,8 +63,8 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         log=log_name(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
         steady_step_s=_steady_step(epochs),
-        gpu_total_mib=_gpu_total(record),
-        gpu_reserved_mib=_gpu_reserved(record),
+        gpu_total_mib=_least_mib(record.machine_key) if record.resolved.get("device") != "cpu" else None,
+        gpu_reserved_mib=float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None,
         took_s=record.span.finished - record.span.launched if record.span else None,
     )
 
@@ -95,20 +96,10 @@ def _make_known_images(record: Record) -> KnownImages:
     return _known_images(files=record.variant_definition.get("files"), **facts)
 
 
-def _gpu_total(record: Record) -> float | None:
-    """Of GPUs of several models the least: it is on none of them that a larger batch fits."""
-    return _least_mib(record.machine_key) if record.resolved.get("device") != "cpu" else None
-
-
 @functools.lru_cache
 def _least_mib(machine_key: str) -> float | None:
-    """The least memory that a machine's key tells of a GPU."""
+    """The least memory that a machine's key tells of a GPU: on none of several models does a larger batch fit."""
     return min(map(float, re.findall(r", (\d+) MiB", machine_key)), default=None)
-
-
-def _gpu_reserved(record: Record) -> float | None:
-    kept = record.environment.get("gpu_reserved_mib")
-    return float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None
 
 
 def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:

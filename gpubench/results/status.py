@@ -167,9 +167,15 @@ def make_status(
             first, stored, most=most, is_open_ended=rules.is_open_ended
         ).items():
             rounds.setdefault(number, []).extend(items)
-    status.rounds = [_count_round(number, items) for number, items in sorted(rounds.items())]
+    for number, items in sorted(rounds.items()):
+        n = Counter(item.state for item in items)
+        status.rounds.append(
+            RoundStatus(number=number, done=n["done"], failed=n["failed"], remaining=n["run"])
+        )
     first_round, without = rounds.get(1, []), count_without_first_round(records)
-    status.counts.update(_find_ending(item, stored.get(1, {})) for item in first_round)
+    for item in first_round:
+        endings = {"skip": "skipped", "done": item.why, "failed": item.ended}
+        status.counts[endings.get(item.state) or find_unit_ending(item.unit, stored.get(1, {}))] += 1
     status.stale = sum(item.stale for item in first_round if item.state == "done")
     status.without_first_round = sum(without.get(item.unit.jobs[0].trial_id, 0) for item in first_round)
     status.failures = [
@@ -222,17 +228,6 @@ def _survey(
     return plan_first_round(plan.plan, stored.get(1, {}), oom=oom, room=room, environment=versions)
 
 
-def _count_round(number: int, items: Iterable[PlannedUnit]) -> RoundStatus:
-    counts = Counter(item.state for item in items)
-    return RoundStatus(number=number, done=counts["done"], failed=counts["failed"], remaining=counts["run"])
-
-
-def _find_ending(item: PlannedUnit, first: Mapping[str, Record]) -> str:
-    """How a unit ended in the first round."""
-    endings = {"skip": "skipped", "done": item.why, "failed": item.ended}
-    return endings.get(item.state) or find_unit_ending(item.unit, first)
-
-
 def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
     """Adds what is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be
     read.
@@ -279,7 +274,7 @@ def _dump_trial(experiment: str, group: str | None, trial: Mapping[str, object])
     return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
-def _estimate_s(to_run: Iterable[PlannedUnit], stored: Mapping[int, Mapping[str, Record]]) -> float | None:
+def _estimate_s(to_run: Sequence[PlannedUnit], stored: Mapping[int, Mapping[str, Record]]) -> float | None:
     """Seconds that these take: as long as the same took in another round, else the mean of what has run."""
     took_s: dict[str, list[float]] = {}
     for counted in stored.values():
@@ -287,13 +282,10 @@ def _estimate_s(to_run: Iterable[PlannedUnit], stored: Mapping[int, Mapping[str,
             if record.status == "ok" and record.span is not None:
                 took_s.setdefault(trial_id, []).append(record.span.finished - record.span.launched)
     known = [seconds for times in took_s.values() for seconds in times]
-    mean_s = statistics.fmean(known) if known else None
-    total = 0.0
-    for item in to_run:
-        if mean_s is None:
-            return None
-        total += took_s.get(item.unit.jobs[0].trial_id, [mean_s])[-1]
-    return total
+    if not known:
+        return None if to_run else 0.0
+    mean_s = [statistics.fmean(known)]
+    return sum((took_s.get(item.unit.jobs[0].trial_id, mean_s)[-1] for item in to_run), 0.0)
 
 
 def _list_running(

@@ -189,7 +189,7 @@ class Results:
         with pause_garbage_collector():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
             tell_places = (lambda _: None) if self._read else tell
-            paths = [path for path in self._record_files(tell_places, beside) if path not in self._read]
+            paths = [path for path in self.record_files(tell_places, beside) if path not in self._read]
             self._read.update(paths)
             for path in paths:
                 try:
@@ -214,15 +214,12 @@ class Results:
 
     def find_damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
-        files = {name for path in self.record_files(lambda _: None) if (name := parse_name(path))}
+        files = {name for path in self.record_files(lambda _: None) if (name := parse_name(Path(path)))}
         return files - {AttemptFile(find_unit_id(record), record.attempt_name) for record in records}
 
-    def record_files(self, tell: Tell) -> list[Path]:
-        """All that is named like a record, links and folders too."""
-        return list(map(Path, self._record_files(tell)))
-
-    def _record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
-        """The same as text: of 100,000, objects take as long to make as the files to open."""
+    def record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
+        """All that is named like a record, links and folders too. As text: of 100,000, objects take as long to make as
+        the files to open."""
         folder = os.fspath(self.folder / "records")
         paths = []
         for inside in (
@@ -326,7 +323,7 @@ class Results:
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(path: str) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
         return read_regular(path)

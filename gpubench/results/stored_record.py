@@ -63,17 +63,9 @@ def read_attempt(path: Path | str) -> list[Record]:
     return parse_attempt(name, text)
 
 
-OF_A_GROUP = "g"
-"""How the name of its file begins."""
-
-
 def parse_attempt(name: str, text: bytes) -> list[Record]:
     """The attempt in the text of a file of that name, likewise."""
-    return _check_name(name, *_read_whole(text, _GROUP if name.startswith(OF_A_GROUP) else _RECORD))
-
-
-def _check_name(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
-    """The records of an attempt, where the file is called as it is. Raises DamagedError."""
+    unit_id, jobs = _read_whole(text, _GROUP if name.startswith("g") else _RECORD)
     first_job = jobs[0]
     if name != (expected := f"{unit_id}-{first_job.attempt_name}.json"):
         raise DamagedError(f"says that it is {clean(expected[:100])}")
@@ -188,17 +180,6 @@ _NODE = _define_part(
 class _Shape(msgspec.Struct, kw_only=True, gc=False): ...
 
 
-class _Window(_Shape):
-    epoch: Count
-    t0: Signed
-    t1: Signed
-
-
-class _Span(_Shape):
-    launched: Signed
-    finished: Signed
-
-
 class _Definition(_Shape):
     files: str | None = None
     cpu: list[Any] | None = None
@@ -263,8 +244,8 @@ _PARTS: dict[str, Any] = {
     "doubts": Annotated[dict[str, str], Meta(max_length=MOST_WARNINGS)],
     "provenance": dict[str, str | _Source | None],
     "epochs": list[_EPOCH],  # type: ignore[valid-type]
-    "windows": list[_Window],
-    "span": _Span | None,
+    "windows": list[EpochWindow],
+    "span": Span | None,
     "nodes": list[_NODE],  # type: ignore[valid-type]
     "phases": _Seconds,
     "together": _Together,

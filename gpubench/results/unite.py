@@ -26,8 +26,8 @@ from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import read_regular
 from gpubench.results.file_names import AttemptFile, is_plain, parse_name
 from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
+from gpubench.results.plans import unite_plans
 from gpubench.results.store import Results
-from gpubench.results.unite_plans import unite_plans
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, hash_content, make_attempt_id
 from gpubench.schema.record import RECORD_SCHEMA
@@ -107,7 +107,7 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
 def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None]) -> Iterator[StoredAttempt]:
     """All of a folder, by the names of their files. `tell`: of files that are none, or can't be read."""
     alike: Counter[str] = Counter()
-    for path in folder.record_files(tell):
+    for path in map(Path, folder.record_files(tell)):
         file = parse_name(path)
         if file is None:
             tell(f"{path} is left out: no attempt has such a name")
@@ -153,25 +153,28 @@ def _list_jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
 
 def _dump_without_numbers(record: Mapping[str, Any]) -> bytes:
     """All that a record of an earlier version holds but for numbers of attempts, which its merging changed."""
-
-    def drop(job: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {**job, "attempt": None} if "attempt" in job else dict(job)
-        if "jobs" in kept:
-            kept["jobs"] = [drop(inner) for inner in kept["jobs"]]
-        return _change_solos(kept, lambda solo: {**solo, "attempt": None})
-
-    return json.dumps(drop(record), sort_keys=True).encode()
+    changed = _change(
+        record,
+        lambda job: {"attempt": None} if "attempt" in job else {},
+        lambda _: {"attempt": None},
+    )
+    return json.dumps(changed, sort_keys=True).encode()
 
 
-def _change_solos(
-    job: dict[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-) -> dict[str, Any]:
-    """A record whose names of trials alone are changed."""
-    together = job.get("together")
+_Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""What gets other values, and which."""
+
+
+def _change(record: Mapping[str, Any], change_job: _Change, change_solo: _Change) -> dict[str, Any]:
+    """A record, or one of a group with those of its jobs, with other values, also in its names of trials alone."""
+    changed = {**record, **change_job(record)}
+    if "jobs" in changed:
+        changed["jobs"] = [_change(job, change_job, change_solo) for job in changed["jobs"]]
+    together = changed.get("together")
     if isinstance(together, Mapping) and isinstance(together.get("solos"), list):
-        solos = [change(solo) if isinstance(solo, Mapping) else solo for solo in together["solos"]]
-        job["together"] = {**together, "solos": solos}
-    return job
+        solos = [{**s, **change_solo(s)} if isinstance(s, Mapping) else s for s in together["solos"]]
+        changed["together"] = {**together, "solos": solos}
+    return changed
 
 
 # ---- copying ----
@@ -221,17 +224,13 @@ def _add_attempt_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, 
     if attempt.record is None or attempt.file.attempt_name == name:
         return attempt.content
 
-    def add(job: Mapping[str, Any]) -> dict[str, Any]:
-        changed = {**job, "schema_version": RECORD_SCHEMA, "attempt": attempt.file.number, "attempt_id": name}
-        if "jobs" in changed:
-            changed["jobs"] = [add(inner) for inner in changed["jobs"]]
-        return _change_solos(changed, add_attempt_id)
-
     def add_attempt_id(solo: Mapping[str, Any]) -> Mapping[str, Any]:
         attempt_id = ids.get((str(solo.get("trial_id")), solo.get("attempt")))  # type: ignore[arg-type]
-        return solo if attempt_id is None else {**solo, "attempt_id": attempt_id}
+        return {} if attempt_id is None else {"attempt_id": attempt_id}
 
-    return (json.dumps(add(attempt.record), indent=1, ensure_ascii=False) + "\n").encode()
+    with_id = {"schema_version": RECORD_SCHEMA, "attempt": attempt.file.number, "attempt_id": name}
+    changed = _change(attempt.record, lambda _: with_id, add_attempt_id)
+    return (json.dumps(changed, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[StoredAttempt]) -> None:

@@ -9,11 +9,13 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from gpubench.schema.columns import (
+    Count,
     CpuSpeedColumns,
     GroupColumns,
     LaterColumns,
     MeasuredColumns,
     ModelColumns,
+    Signed,
 )
 from gpubench.schema.trial_fields import select_fields
 
@@ -68,18 +70,18 @@ class AskedFields(_NamedValues):
 class EpochWindow:
     """From when to when an epoch lasted, in seconds of the host's monotonic clock."""
 
-    epoch: int
-    t0: float
-    t1: float
+    epoch: Count
+    t0: Signed
+    t1: Signed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
     """When the trial was launched and when its last process had ended, on the same clock: every window lies between."""
 
-    launched: float
+    launched: Signed
     """Times of samples count from it."""
-    finished: float
+    finished: Signed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from whole_records import GROUP, TEXT
 from gpubench.basics.errors import UsageError
 from gpubench.node.allocation import find_time_limit
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
-from gpubench.node.parts.files import InvalidFileError, encode, read_answer
+from gpubench.node.parts.files import encode, read_answer
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, split_sbatch_arguments
 from gpubench.plan.batch_script import parse_time_limit as batch_seconds
@@ -224,7 +224,7 @@ def _stored_plan() -> bytes:
 def _part(text: bytes, _: Path) -> None:
     try:
         read_answer(Attempt, text)
-    except InvalidFileError as error:
+    except (ValueError, RecursionError) as error:
         raise RefusedError(str(error)) from None
 
 

@@ -26,10 +26,9 @@ from gpubench.node.parts.files import PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.process import PartCommand, PartProcess, close_all
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
-from gpubench.record.outcome import read_outcome
-from gpubench.record.training import Training
+from gpubench.record.training import read_outcome
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.events import End, Hello, Result
+from gpubench.schema.events import End, Hello
 from gpubench.schema.order import TrialOrder
 
 SRUN_ENDS = """\
@@ -77,15 +76,7 @@ class Two:
             should_stop=should_stop,
             look=look,
         )
-        ended = read_outcome(
-            done.events,
-            Training.for_job(job, resolved).summarize,
-            last_word=Result,
-            ranks=resolved.processes,
-            forced=done.forced,
-            last_words=done.last_words,
-            nodes=done.nodes,
-        )
+        ended = read_outcome(job, resolved, done, done.forced)
         return done, (ended.status, ended.reason), order.log.read_text()
 
     def order(self, folder: Path, **fields: Any) -> tuple[TrialOrder, Any, Any]:

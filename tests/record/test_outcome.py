@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -10,8 +11,9 @@ import scripted
 from msgspec import structs
 
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.record.outcome import Outcome, find_ending, read_outcome
-from gpubench.record.training import Training
+from gpubench.record.outcome import Outcome, find_ending
+from gpubench.record.training import read_outcome
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import (
     AllocatorMemory,
     End,
@@ -96,18 +98,10 @@ def told_by(order: TrialOrder) -> list[Event]:
 
 
 def told(events: list[Event], forced: Any = None, ranks: int = 1, until_top1: float | None = None) -> Outcome:
-    training = Training(
-        ranks=ranks,
-        batch_size=16,
-        is_stream=False,
-        block=1,
-        shared=None,
-        until_top1=until_top1,
-        no_quality="no images",
-    )
-    return read_outcome(
-        events, training.summarize, last_word=Result, ranks=ranks, forced=forced, last_words="help"
-    )
+    trial = SimpleNamespace(workload="training", epochs=3, batch_size=16, until_top1=until_top1)
+    job = SimpleNamespace(trial=trial, membership=None, variant=SimpleNamespace(files="none"))
+    done = Attempt(events=events, launched=0.0, finished=0.0, last_words="help")
+    return read_outcome(job, SimpleNamespace(processes=ranks), done, forced)
 
 
 def test_a_whole_trial() -> None:

@@ -13,8 +13,7 @@ import pytest
 from benches import run_with, sweep_of
 
 from gpubench.node import environment
-from gpubench.node.launch.fork_server import ForkServer
-from gpubench.node.launch.launcher import Launcher, Running, never_stop
+from gpubench.node.launch.fork_server import ForkedTrial, ForkServer, never_stop
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
@@ -40,7 +39,7 @@ ROUNDED_S = 1e-4
 
 
 def stored(
-    folder: Path, server: Launcher, **fields: str
+    folder: Path, server: ForkServer, **fields: str
 ) -> tuple[Record, dict[tuple[str, str], np.ndarray[Any, Any]]]:
     """A trial's record, and its samples: (device, metric) -> times on the windows' clock, values."""
     experiment = apply_options(
@@ -72,7 +71,7 @@ class Slow:
     def __init__(self, server: ForkServer) -> None:
         self.server = server
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> Running:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
         time.sleep(LAUNCH_S)
         return self.server.launch(order, should_stop)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from gpubench.node.watch import metrics
 from gpubench.record.ending import merge_columns
 from gpubench.record.figures import compute_figures
 from gpubench.record.outcome import Outcome
-from gpubench.record.training import Training
+from gpubench.record.training import read_outcome
+from gpubench.schema.attempt import Attempt
+from gpubench.schema.codes import REASONS
 from gpubench.schema.events import End, Event, Result, Steps
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import Watched
@@ -43,20 +46,12 @@ EVENTS: list[Event] = [
 
 
 def ended(*, is_done: bool = True) -> Outcome:
-    stream = Training(
-        ranks=1,
-        batch_size=BATCH,
-        is_stream=True,
-        block=1,
-        shared=None,
-        until_top1=None,
-        no_quality="a rate was measured",
+    trial = SimpleNamespace(
+        workload="training", epochs=None, batch_size=BATCH, sync_every=1, breakdown=False, until_top1=None
     )
-    work = stream.summarize(EVENTS, is_done=is_done)
-    return Outcome(
-        status="ok" if is_done else "failed",
-        **{name: getattr(work, name) for name in ("epochs", "windows", "result", "missing")},
-    )
+    forced = None if is_done else ("failed", "")
+    done = Attempt(events=EVENTS, launched=0.0, finished=0.0)
+    return read_outcome(SimpleNamespace(trial=trial), SimpleNamespace(processes=1, workers=0), done, forced)
 
 
 def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
@@ -100,8 +95,8 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
     reasons: dict[str, Any] = {
         "epochs_measured": "a steady rate was measured, not whole epochs",
         "epoch_time_iqr_s": "a steady rate was measured, not whole epochs",
-        "top1_pct": "a rate was measured",
-        "loss": "a rate was measured",
+        "top1_pct": REASONS["rate"],
+        "loss": REASONS["rate"],
     }
     assert {column: missing[column] for column in reasons} == reasons
 

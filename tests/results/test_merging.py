@@ -502,7 +502,7 @@ def make_folder(root, chains):
 
 def contents(folder):
     """(trial, content) of each attempt; each has a file of its own."""
-    stored = [json.loads(path.read_text()) for path in folder.record_files(print)]
+    stored = [json.loads(Path(path).read_text()) for path in folder.record_files(print)]
     return sorted((record["trial_id"], record["started_at"]) for record in stored)
 
 

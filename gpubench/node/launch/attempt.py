@@ -9,7 +9,7 @@ from dataclasses import replace
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.cgroup import find_oom_kill_counter
-from gpubench.node.launch.launcher import Launcher, StoppedError, events
+from gpubench.node.launch.fork_server import ForkServer, StoppedError, collect_events
 from gpubench.node.launch.running_job import RunningJob, call_all
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -29,7 +29,7 @@ INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 def run_attempt(
     orders: Sequence[TrialOrder],
     watchers: Sequence[Watcher],
-    launcher: Launcher,
+    launcher: ForkServer,
     *,
     timeout_s: float,
     should_stop: Callable[[], bool],
@@ -70,7 +70,7 @@ def is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
     return stopped
 
 
-def _launch(jobs: Sequence[RunningJob], launcher: Launcher, should_stop: Callable[[], bool]) -> bool:
+def _launch(jobs: Sequence[RunningJob], launcher: ForkServer, should_stop: Callable[[], bool]) -> bool:
     """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
     for index, job in enumerate(jobs):
         try:
@@ -118,7 +118,9 @@ def _watch(
         wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
         # Asked first: what an ended job has said last is still to be read.
         over = [not job.is_complete and job.running.ended for job in jobs]
-        events_by_job = events([job.running for job in jobs], 0 if any(over) else wake - time.monotonic())
+        events_by_job = collect_events(
+            [job.running for job in jobs], 0 if any(over) else wake - time.monotonic()
+        )
         for job, news in zip(jobs, events_by_job, strict=True):
             for event in news:
                 job.handle_event(event)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import gpubench
@@ -29,7 +29,6 @@ from gpubench.node.launch.control import (
 )
 from gpubench.node.launch.descendants import find_process, kill, kill_group, list_descendants
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
-from gpubench.node.launch.launcher import StoppedError, never_stop
 from gpubench.node.launch.scratch import make_compile_environment
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
@@ -42,6 +41,15 @@ LOOK_S = 0.25
 """How often somebody who waits for the server is asked whether to go on waiting."""
 END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
+
+
+class StoppedError(Exception):
+    """The sweep was stopped while a trial was being started."""
+
+
+def never_stop() -> bool:
+    """Nobody stops it."""
+    return False
 
 
 def make_torch_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -68,7 +76,10 @@ def make_gpubench_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class ForkServer:
-    """A Launcher over `gpubench.node.launch.server`. The import of torch goes on while the caller plans."""
+    """What starts trials, over `gpubench.node.launch.server`: the seam in whose place tests may put their own.
+
+    The import of torch goes on while the caller plans. `should_stop` is asked while it waits, several times a second.
+    """
 
     def __init__(self, compiled: Path | None = None) -> None:
         """`compiled`: where torch keeps what it compiles; None: where it does so by itself."""
@@ -190,8 +201,15 @@ class ServerProcess:
     def launch(self, order: TrialOrder, should_stop: Callable[[], bool]) -> ForkedTrial:
         """Starts one trial. A server that does not do so within LAUNCH_LIMIT_S is killed."""
         # A channel for each rank, so that an answer reaches the one that asked.
-        pairs = _pairs(order.ranks)
+        pairs: list[tuple[socket.socket, socket.socket]] = []
         try:
+            try:
+                pairs.extend(channel_pair() for _ in range(order.ranks))
+            except OSError as error:
+                raise UnusableError(
+                    f"no connection to {order.ranks} ranks can be opened: {error.strerror} "
+                    "(ulimit -n says how many files may be open)"
+                ) from None
             try:
                 self._control.send(Run(order=order), [rank_end.fileno() for _, rank_end in pairs])
             except OSError as error:
@@ -251,9 +269,10 @@ class ServerProcess:
 
 
 class ForkedTrial:
-    """A `Running` trial of the fork server."""
+    """A trial under way."""
 
     def __init__(self, server: ServerProcess, pid: int, channels: list[Channel], scratch: Path) -> None:
+        """`pid`: of the leader, the root of the trial's process tree."""
         self.pid = pid
         self._scratch = scratch
         self._is_end_told = False
@@ -266,9 +285,11 @@ class ForkedTrial:
 
     @property
     def open_files(self) -> Sequence[int]:
+        """What becomes readable when there is something in `events`; none where nobody can say more."""
         return [channel.fileno() for channel in self._open]
 
     def events(self, timeout: float) -> list[Event]:
+        """What its processes said, waiting up to `timeout` seconds for the first."""
         # Asked first: what was said before the end is then read below.
         is_over = self.ended
         if not self._open:
@@ -308,17 +329,21 @@ class ForkedTrial:
                 self._open.remove(channel)
 
     def reply(self, rank: int, answer: Answer) -> None:
+        """Answers a rank that waits."""
         with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
             self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
 
     @property
     def ended(self) -> bool:
+        """Whether the leader has ended."""
         return self._is_over or self._server.has_exited(self.pid)
 
     def stacks(self) -> list[stacks.Stack]:
+        """Where its processes are at this moment, in code; none where nobody can say. May take a second."""
         return stacks.request_stacks(self._scratch, list_descendants(self._leader))
 
     def end(self) -> None:
+        """Kills what is left of the trial's processes and reaps them. Safe to call twice."""
         if self._is_over:
             return
         self._is_over = True
@@ -344,22 +369,21 @@ class ForkedTrial:
 def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
     """Those of the channels that something can be read from, waiting so many seconds for the first."""
     by_file = {channel.fileno(): channel for channel in channels}
+    return [by_file[file] for file in _poll_files(by_file, timeout)]
+
+
+def _poll_files(files: Iterable[int], timeout: float) -> list[int]:
     looked = select.poll()  # select() knows no descriptor from 1024 on
-    for file in by_file:
+    for file in files:
         looked.register(file, select.POLLIN)
-    return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]
+    return [file for file, _ in looked.poll(1e3 * timeout)]
 
 
-def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
-    """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
-    pairs: list[tuple[socket.socket, socket.socket]] = []
-    try:
-        pairs.extend(channel_pair() for _ in range(count))
-    except OSError as error:
-        for end in itertools.chain.from_iterable(pairs):
-            end.close()
-        raise UnusableError(
-            f"no connection to {count} ranks can be opened: {error.strerror} "
-            "(ulimit -n says how many files may be open)"
-        ) from None
-    return pairs
+def collect_events(trials: Sequence[ForkedTrial], timeout: float) -> list[list[Event]]:
+    """What the processes of each trial said, waiting up to `timeout` seconds for the first word of any."""
+    if len(trials) == 1:
+        return [trials[0].events(timeout)]
+    if files := [file for trial in trials for file in trial.open_files]:
+        _poll_files(files, max(timeout, 0))
+        timeout = 0
+    return [trial.events(timeout / len(trials)) for trial in trials]

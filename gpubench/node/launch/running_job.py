@@ -13,7 +13,7 @@ from gpubench.basics.stacks import describe_stacks
 from gpubench.node.cgroup import OomKillCounter
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.event_checker import format_garbled_reason
-from gpubench.node.launch.launcher import Launcher, Running
+from gpubench.node.launch.fork_server import ForkedTrial, ForkServer
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -48,7 +48,7 @@ class RunningJob:
         self.order = order
         self.watcher = watcher
         self.log = TrialLog(order.log)
-        self.running: Running
+        self.running: ForkedTrial
         self.progress = JobProgress()
         self.events: list[Event] = []
         self.forced: tuple[Ended, str] | None = None
@@ -76,7 +76,7 @@ class RunningJob:
             progress = replace(progress, step=int(part * progress.steps))
         return progress
 
-    def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
+    def launch(self, launcher: ForkServer, should_stop: Callable[[], bool]) -> None:
         self.launched = time.monotonic()
         self.running = launcher.launch(self.order, should_stop)
         self.is_launched = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -30,11 +29,6 @@ def part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[Part
             "in the batch script or by srun --nodes=1 --ntasks=1 --overlap"
         )
     return [_by_srun(name, environ) for name in _host_names(nodes) if name != own_node]
-
-
-def first_address(given: str | None, environ: Mapping[str, str]) -> str:
-    """By which name or IP address further nodes reach this one."""
-    return given or environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def _from_option(text: str) -> PartCommand:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,9 +18,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.quoted import clean
-from gpubench.node.environment import Gpu
-from gpubench.schema.events import Count
+from gpubench.node.environment import Machine
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import convert_to_plain, convert_value, make_converter
 
@@ -66,11 +64,8 @@ class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
     version: str
     """Of gpubench."""
-    host: str
-    gpus: Sequence[Gpu]
-    """Those that the part may use."""
-    cpu_name: str
-    cpu_ids: Sequence[Count]
+    machine: Machine
+    """As the part may use it."""
     address: str
     """The first node's IP address, as this node knows it."""
     interface: str
@@ -79,17 +74,10 @@ class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """Nodes share their loopback addresses where this is the same."""
 
 
-class InvalidFileError(Exception):
-    """A file that no part of this version writes. The text says what is wrong with it."""
-
-
 def read_answer(kind: type[T], data: bytes) -> T:
-    """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
-    InvalidFileError."""
-    try:
-        return convert_value(json.loads(data), kind)
-    except (ValueError, RecursionError) as error:
-        raise InvalidFileError(clean(str(error), 200)) from None
+    """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises ValueError and
+    RecursionError for a file that no part of this version writes."""
+    return convert_value(json.loads(data), kind)
 
 
 # ---------------------------------------------------------------- the folder between

@@ -18,10 +18,10 @@ from typing import TypeVar
 
 from gpubench import __version__
 from gpubench.basics.quoted import clean
-from gpubench.node.launch.fork_server import START_LIMIT_S, make_gpubench_environment
-from gpubench.node.launch.launcher import StoppedError
+from gpubench.basics.stopping import name_signal
+from gpubench.node.launch.fork_server import START_LIMIT_S, StoppedError, make_gpubench_environment
 from gpubench.node.parts import files
-from gpubench.node.parts.files import InvalidFileError, NodeInfo, PartsFolder, PreparePart, RunPart
+from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart
 from gpubench.schema.attempt import Attempt
 
 T = TypeVar("T")
@@ -56,10 +56,6 @@ class PartCommand:
     before: tuple[str, ...]
     """The command before gpubench's own: `srun … -w n2`, `ssh n2`, `ip netns exec b`; none: on this machine."""
 
-    @property
-    def argv(self) -> list[str]:
-        return [*self.before, sys.executable, "-P", "-m", "gpubench.node.part"]
-
 
 class LostError(Exception):
     """The part is gone, or can't be understood. The text says how, without the node's name."""
@@ -88,9 +84,10 @@ class PartProcess:
         environment = {
             name: value for name, value in environment.items() if not name.startswith(_DROPPED_VARIABLES)
         }
+        argv = [*command.before, sys.executable, "-P", "-m", "gpubench.node.part"]
         try:
             self._process = subprocess.Popen(
-                command.argv,
+                argv,
                 stdin=subprocess.PIPE,
                 stdout=self._printed,
                 stderr=self._printed,
@@ -100,7 +97,7 @@ class PartProcess:
             )
         except OSError as error:
             self._printed.close()
-            raise LostError(self.name, f"{command.argv[0]} can't be run: {error.strerror}") from None
+            raise LostError(self.name, f"{argv[0]} can't be run: {error.strerror}") from None
         assert self._process.stdin is not None
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)  # a node that hangs would stop this one, too
@@ -134,7 +131,7 @@ class PartProcess:
             time.sleep(LOOK_S)
         if info.version != __version__:
             raise LostError(self.name, f"it has gpubench {info.version}, the first node {__version__}")
-        self.name = info.host
+        self.name = info.machine.host
         return info
 
     def read_attempt(self) -> Attempt:
@@ -153,17 +150,22 @@ class PartProcess:
         data = self._folder.read(path)
         try:
             return None if data is None else files.read_answer(kind, data)
-        except InvalidFileError as error:
+        except (ValueError, RecursionError) as error:
             raise LostError(
                 self.name,
-                f"it has written what no part of gpubench {__version__} writes ({error}); is another version there?",
+                f"it has written what no part of gpubench {__version__} writes ({clean(str(error), 200)}); is another "
+                "version there?",
             ) from None
 
     def _make_lost_error(self) -> LostError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
         code = self._process.poll()
-        ending = "its input was closed" if code is None else _exit_text(code)
+        ending = f"its part ended with exit code {code}"
+        if code is None:
+            ending = "its input was closed"
+        elif code < 0:
+            ending = f"its part was ended by {name_signal(-code)}"
         last_words = self._last_words()
         return LostError(self.name, f"{ending}; it said: {last_words}" if last_words else ending)
 
@@ -198,12 +200,3 @@ def close_all(parts: Sequence[PartProcess]) -> None:
         part.stop()
     for part in parts:
         part.close()
-
-
-def _exit_text(code: int) -> str:
-    if code < 0:
-        try:
-            return f"its part was ended by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"its part was ended by signal {-code}"
-    return f"its part ended with exit code {code}"

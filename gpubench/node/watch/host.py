@@ -196,7 +196,7 @@ def read_process_name(pid: int) -> str:
 
 
 def _read_process_stat(pid: int) -> _Stat | None:
-    text = _read_if_alive(f"/proc/{pid}/stat")
+    text = _read(f"/proc/{pid}/stat", b"")
     if not text:
         return None
     f = text[text.rindex(b")") + 2 :].split(None, 15)  # the name may hold blanks and brackets
@@ -205,12 +205,12 @@ def _read_process_stat(pid: int) -> _Stat | None:
 
 def _children_of(pid: int, thread: int) -> list[int]:
     """Children that one thread has forked; none where it has just ended."""
-    return [int(child) for child in _read_if_alive(f"/proc/{pid}/task/{thread}/children").split()]
+    return [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children", b"").split()]
 
 
 def _pss_kib(pid: int) -> int:
     path = f"/proc/{pid}/smaps_rollup"
-    text = _read_if_alive(path)
+    text = _read(path, b"")
     for line in text.splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1])
@@ -219,33 +219,24 @@ def _pss_kib(pid: int) -> int:
     return 0  # ended meanwhile, or on its way out: it has no memory map left
 
 
-def _read(path: str) -> bytes:
-    """The whole file. Raises HostError with the system's reason."""
+def _read(path: str, absent: bytes | None = None) -> bytes:
+    """The whole file. `absent`: of a file of some process, what it holds once that process, or thread, has just ended.
+    Raises HostError with the system's reason."""
     try:
-        return _bytes(path)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = []
+            while part := os.read(
+                fd, 1 << 16
+            ):  # a short read does not mean the end: /proc gives page by page
+                parts.append(part)
+            return b"".join(parts)
+        finally:
+            os.close(fd)
     except OSError as error:
+        if absent is not None and isinstance(error, FileNotFoundError | ProcessLookupError):
+            return absent
         raise HostError(f"{path}: {error.strerror}") from error
-
-
-def _read_if_alive(path: str) -> bytes:
-    """A file of some process; empty where that process, or thread, has just ended. Else like `_read`."""
-    try:
-        return _bytes(path)
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
-    except OSError as error:
-        raise HostError(f"{path}: {error.strerror}") from error
-
-
-def _bytes(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = []
-        while part := os.read(fd, 1 << 16):  # a short read does not mean the end: /proc gives page by page
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
 
 
 _HAS_CHILDREN_FILES = Path(f"/proc/self/task/{os.getpid()}/children").exists()

@@ -67,10 +67,18 @@ def look_at_gpus(
         spent = clock() - began
         since = max(began_wall, wall() - seconds)
         is_whole = spent >= seconds - PERIOD_S / 2
-        busy = [uuid for uuid in uuids if uuid not in in_use and _is_busy(polls[uuid][-count:])]
+        busy = [
+            uuid
+            for uuid in uuids
+            if uuid not in in_use and fmean(polls[uuid][-count:] or [0.0]) >= IN_USE_PCT
+        ]
         for uuid in busy if is_whole else ():
             util = _average_utilisation(nvml, uuid, polls[uuid][-count:], since)
-            if util is not None and util >= IN_USE_PCT and _has_processes(nvml, uuid):
+            if (
+                util is not None
+                and util >= IN_USE_PCT
+                and _list_processes("compute", nvml, PROCESSES, uuid, {})
+            ):
                 in_use[uuid] = util
         settling = any(_is_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
         if spent >= LIMIT_S or (is_whole and not settling):
@@ -88,17 +96,6 @@ def _is_falling(watts: Sequence[float]) -> bool:
     if len(watts) < 2 * _EDGE:
         return False
     return fmean(watts[-_EDGE:]) < (1 - FALLING) * fmean(watts[:_EDGE])
-
-
-def _is_busy(polls: Sequence[float]) -> bool:
-    return bool(polls) and fmean(polls) >= IN_USE_PCT
-
-
-def _has_processes(nvml: Nvml, uuid: str) -> bool:
-    try:
-        return bool(nvml.ask(PROCESSES, uuid))
-    except Unmeasured:
-        return False
 
 
 def _make_look(

@@ -67,6 +67,7 @@ class Watcher:
         self._bound = len(self._cpu_ids) <= machine.cpu_count
         self._cpus = len(self._cpu_ids) if self._bound else float(machine.cpu_quota or machine.cpu_count)
         self._usage_file = machine.cpu_usage_file
+        self._cpu_metric = metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE
         self._clock = clock
         self._samples = Samples()
         self._buffers = _DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
@@ -181,7 +182,7 @@ class Watcher:
             uuids={gpu: uuid for uuid, gpu in self._gpus.items()},
             baseline_mib=dict(self._baseline_mib),
             cpus=self._cpus,
-            cpu_metric=metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE,
+            cpu_metric=self._cpu_metric,
             cpu_source=self._cpu_source(),
             spare_cpus=len(self._cpu_ids) - self._cpus,
             trained_until=self._trained_until,
@@ -297,8 +298,7 @@ class Watcher:
         return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
 
     def _cpu_now(self) -> float | None:
-        known = self._bound or self._usage_file
-        busy = self._samples.series(metrics.CPU_BUSY if known else metrics.CPU_TREE)
+        busy = self._samples.series(self._cpu_metric)
         # Back to a sample at least half a period old: an edge's may have come just now.
         for t, value in zip(reversed(busy.times), reversed(busy.values), strict=True):
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:

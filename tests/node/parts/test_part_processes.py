@@ -32,7 +32,7 @@ def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("written", "where"),
     [
-        (b'{"file":"node","version":"1","host":1}', "host"),
+        (b'{"file":"node","version":"1","machine":1}', "machine"),
         (b'{"file":"node","more":1}', "unknown key 'more'"),
         (b'{"file":"joke"}', "file is refused"),
         (b"[]", "it must be a table"),
@@ -51,8 +51,8 @@ def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: byte
 
 def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
     PartsFolder(tmp_path).make_info_path(1).write_text(
-        '{"file":"node","version":"0.0","host":"n2","gpus":[],"cpu_name":"c","cpu_ids":[0],"address":"10.0.0.1",'
-        '"interface":"eth0","network_stack":"b net:[1]"}'
+        '{"file":"node","version":"0.0","machine":{"host":"n2","gpus":[],"driver":null,"cpu_name":"c","cpu_ids":[0],'
+        '"cpu_count":1},"address":"10.0.0.1","interface":"eth0","network_stack":"net:[1]"}'
     )
     waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:

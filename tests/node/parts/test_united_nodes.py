@@ -13,7 +13,7 @@ import scripted
 from msgspec import structs
 from scripted import RESULT
 
-from gpubench.node.parts.files import InvalidFileError, encode, read_answer, write_answer
+from gpubench.node.parts.files import encode, read_answer, write_answer
 from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.watch import metrics
 from gpubench.record.figures import compute_figures
@@ -143,7 +143,7 @@ def test_figures_are_of_both_nodes() -> None:
     assert result["cpu_s_per_epoch"] == pytest.approx(40.0)
     assert result["host_mem_mib"] == pytest.approx(900.0)
     assert found.cpu_s_by_epoch == {0: pytest.approx(40.0)}
-    assert found.joules_by_gpu == {
+    assert found.joules_by_gpu["energy_j"] == {
         "GPU-100": pytest.approx(1000),
         f"GPU-{T0 - OFFSET:g}": pytest.approx(3000),
     }
@@ -263,5 +263,5 @@ def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_an_attempt_is_refused_that_no_part_writes(written: str, instead: str) -> None:
     whole_file = json.dumps(json.loads(encode(attempt(T0, told(T0)))))
     assert written in whole_file
-    with pytest.raises(InvalidFileError):
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever is wrong with it
         read_answer(Attempt, whole_file.replace(written, instead).encode())
