@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from gpubench import __version__
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.quoted import clean
 from gpubench.node.environment import Machine
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import convert_to_plain, convert_value, make_converter
@@ -74,10 +76,18 @@ class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """Nodes share their loopback addresses where this is the same."""
 
 
+class OtherVersionError(Exception):
+    """Another version of gpubench has written a file. The text names it."""
+
+
 def read_answer(kind: type[T], data: bytes) -> T:
-    """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises ValueError and
-    RecursionError for a file that no part of this version writes."""
-    return convert_value(json.loads(data), kind)
+    """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
+    OtherVersionError; ValueError and RecursionError for what no part writes."""
+    answer = json.loads(data)
+    # Before all else: other versions may have other fields.
+    if isinstance(answer, dict) and (version := answer.get("version", __version__)) != __version__:
+        raise OtherVersionError(clean(str(version), 40))
+    return convert_value(answer, kind)
 
 
 # ---------------------------------------------------------------- the folder between

@@ -129,8 +129,6 @@ class PartProcess:
             if time.monotonic() > deadline:
                 raise LostError(self.name, f"it was not ready within {START_LIMIT_S:g} s")
             time.sleep(LOOK_S)
-        if info.version != __version__:
-            raise LostError(self.name, f"it has gpubench {info.version}, the first node {__version__}")
         self.name = info.machine.host
         return info
 
@@ -150,11 +148,11 @@ class PartProcess:
         data = self._folder.read(path)
         try:
             return None if data is None else files.read_answer(kind, data)
+        except files.OtherVersionError as error:
+            raise LostError(self.name, f"it has gpubench {error}, the first node {__version__}") from None
         except (ValueError, RecursionError) as error:
             raise LostError(
-                self.name,
-                f"it has written what no part of gpubench {__version__} writes ({clean(str(error), 200)}); is another "
-                "version there?",
+                self.name, f"it has written what no part of gpubench writes ({clean(str(error), 200)})"
             ) from None
 
     def _make_lost_error(self) -> LostError:
