@@ -17,18 +17,18 @@ TARGET_MS = 3000.0
 
 ONE_RUN = """
 import time
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
+from gpubench.plan.experiment_file import parse_experiment
+from gpubench.plan.options import apply_options
 from gpubench.plan.sweep_options import Options
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
+from gpubench.plan.plan import expand_experiment
+from gpubench.plan.sources import DiskSources
 
 trials = {trials}
 text = "name = 'speed'\\n[fixed]\\nmodel = 'lenet'\\ndata = 'procedural:1000000'\\n"
-asked = with_options(parse(text, "speed"), Options(fields={{
+asked = apply_options(parse_experiment(text, "speed"), Options(fields={{
     "batch_size": f"1:{{trials // 100}}:1", "seed": "1:20:1", "workers": "0,1,2,4,8"}}))
 began = time.perf_counter()
-plan = expand(asked, device="cpu", sources=Disk())
+plan = expand_experiment(asked, device="cpu", sources=DiskSources())
 print(1e3 * (time.perf_counter() - began))
 assert len(plan.units) == trials // 100 * 100, len(plan.units)
 """

@@ -21,9 +21,9 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import report_folders
+from gpubench.analyze.questions import make_folder_reports
 from gpubench.render import terminal
-print(terminal.write(report_folders([read_folder(Path(sys.argv[1]), print)])))
+print(terminal.format_text(make_folder_reports([read_folder(Path(sys.argv[1]), print)])))
 """
 
 

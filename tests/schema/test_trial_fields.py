@@ -28,7 +28,7 @@ NEW = """
     flavour: Annotated[
         float,
         Bounds(ge=0, le=1),
-        About(meaning="what nothing uses", heading="flavour", phrase="flavour {}", added=True),
+        FieldDescription(meaning="what nothing uses", heading="flavour", phrase="flavour {}", added=True),
     ] = 0.0
 
 

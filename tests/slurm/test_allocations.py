@@ -16,8 +16,8 @@ SEES = f"""
 import json, os, sys
 sys.path.insert(0, {str(TESTS)!r})
 import fake_nvml
-from gpubench.node.environment import machine
-seen = machine(fake_nvml.FakeNvml())
+from gpubench.node.environment import make_machine
+seen = make_machine(fake_nvml.FakeNvml())
 print(json.dumps({{
     "gpus": [gpu.uuid for gpu in seen.gpus], "cpus": seen.cpu_count, "memory": seen.memory_mib,
     "node": seen.allocation.node, "partition": seen.allocation.partition, "job": seen.allocation.job_id,
