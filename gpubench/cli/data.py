@@ -37,6 +37,6 @@ def resize(
     """Make the pre-resized copy of an image folder."""
 
 
-@runs("data.show")
+@runs("data.print_known_names")
 def print_known_names() -> None:
     """List the variants, data sets and models known by name."""

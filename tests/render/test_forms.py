@@ -155,7 +155,7 @@ def test_several_folders_are_told_apart(tmp_path: Path) -> None:
     assert [report.name for report in make_folder_reports(folders)] == [f"{name}: fixed" for name in names]
     sheet = make_table_sheet(folders)
     assert [column.name for column in sheet.columns][:2] == ["results", "experiment"]
-    assert list(sheet.values[0]) == [name for name in names for _ in range(7)]
+    assert [line[0] for line in sheet.lines] == [name for name in names for _ in range(7)]
     (alone,) = make_folder_reports(folders[2:])
     assert alone.name == "fixed"
     assert make_table_sheet(folders[2:]).columns[0].name == "experiment"
