@@ -159,4 +159,4 @@ def test_several_folders_are_told_apart(tmp_path: Path) -> None:
     (alone,) = make_folder_reports(folders[2:])
     assert alone.name == "fixed"
     assert make_table_sheet(folders[2:]).columns[0].name == "experiment"
-    assert {row[1] for row in make_table_sheet(folders[2:]).lines()} == {"crop-resize", ODD}
+    assert {row[1] for row in make_table_sheet(folders[2:]).lines} == {"crop-resize", ODD}
