@@ -11,7 +11,7 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def reserve_port(address: str) -> Iterator[int]:
     """A port of this host's IP address `address` that no other user gets meanwhile, though nobody listens there yet:
-    `listen` does, in the process that is told of it. Raises OSError."""
+    `open_listener` does, in the process that is told of it. Raises OSError."""
     with _bound(address, 0) as held:
         yield int(held.getsockname()[1])
 

@@ -31,7 +31,7 @@ def is_one_of_several_tasks(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def is_earlier_run(job: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this is an earlier run of the job that this process belongs to. `job`: as `current_job` tells it."""
+    """Whether this is an earlier run of the job that this process belongs to. `job`: as `find_current_job` tells it."""
     now = find_current_job(environ)
     (name, _, restarts), (name_now, _, restarts_now) = job.rpartition("."), now.rpartition(".")
     is_counted = restarts.isdecimal() and restarts_now.isdecimal()

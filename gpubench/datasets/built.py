@@ -58,7 +58,7 @@ def ensure_built(
 
 
 def is_built(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
-    """Whether `place` is as wanted. Raises as `build` does where something else, or only a part, is there."""
+    """Whether `place` is as wanted. Raises as `ensure_built` does where something else, or only a part, is there."""
     present = marker.read_marker(place)
     if present is not None and present.fingerprint == wanted.fingerprint:
         if complete(place):

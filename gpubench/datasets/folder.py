@@ -46,7 +46,7 @@ def list_images_by_split(root: str | os.PathLike[str], without: Collection[str] 
 def list_files(root: str | os.PathLike[str]) -> list[str]:
     """Paths, relative to the folder, of all that is named like an image, dead links and pipes included; in order.
 
-    Raises as `layout` does, but for an image that is no file.
+    Raises as `list_images_by_split` does, but for an image that is no file.
     """
     top = Path(root).absolute()
     cut = len(str(top)) + 1
@@ -83,7 +83,7 @@ def list_images(
 ) -> list[tuple[str, int]]:
     """Images of `split` (`train` or `val`) as (absolute path, class index), by class, then by name.
 
-    With `limit` only that many, spread evenly over the classes. `without` and errors: as in `layout`.
+    With `limit` only that many, spread evenly over the classes. `without` and errors: as in `list_images_by_split`.
     """
     found_layout = list_images_by_split(root, without)
     index = {name: k for k, name in enumerate(_list_class_names(found_layout))}
@@ -112,7 +112,7 @@ def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
 
 
 def find_folder_facts(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFacts:
-    """Facts of the folder at `root`. `without` and errors: as in `layout`.
+    """Facts of the folder at `root`. `without` and errors: as in `list_images_by_split`.
 
     The fingerprint of a folder that gpubench made, and that is still complete, is that of its recipe. Any
     other's is a hash of the sizes and relative paths of the images that are used: a copy elsewhere has the same, and

@@ -98,7 +98,7 @@ class MakingStep:
 
 
 def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
-    """What `make_ready` would have to make first, in that order; empty where all is there.
+    """What `ensure_files` would have to make first, in that order; empty where all is there.
 
     Raises as `find_facts` does, and where something else lies in a place that is needed.
     """

@@ -25,7 +25,7 @@ END_LIMIT_S = 5.0
 
 
 class Probe:
-    """One child. Use it as a context; it is started by the first call of `report`."""
+    """One child. Use it as a context; it is started by the first call of `read_report`."""
 
     def __init__(
         self,

@@ -205,7 +205,7 @@ def _make_zipped_axis(table: Mapping[str, Sequence[Any]]) -> Axis:
 
 
 def format_experiment(experiment: Experiment, resolved: Mapping[str, Any]) -> str:
-    """The experiment as a file that `parse` reads back, with `resolved` (data fingerprints, device) as [plan]."""
+    """The experiment as a file for `parse_experiment`, with `resolved` (data fingerprints, device) as [plan]."""
     import tomli_w
 
     table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}

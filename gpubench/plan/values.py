@@ -143,7 +143,7 @@ def parse_range(field: str, text: str) -> list[Any]:
 
 
 def format_field_value(value: Any) -> str:
-    """A value as one would type it, which `parse_one` reads back: 0+1, true, auto."""
+    """A value as one would type it, which `parse_field_value` reads back: 0+1, true, auto."""
     if value is None:
         return "auto"
     if isinstance(value, bool):
@@ -174,7 +174,7 @@ def decode_toml_axis(name: str, given: list[Any] | str) -> tuple[Any, ...]:
 
 
 def encode_toml_value(value: Any) -> Any:
-    """A value of a trial field as TOML holds it, which `from_toml` reads back."""
+    """A value of a trial field as TOML holds it, which `decode_toml_value` reads back."""
     return "auto" if value is None else list(value) if isinstance(value, tuple) else value
 
 

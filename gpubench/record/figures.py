@@ -43,7 +43,7 @@ class Figures:
     """The highest that the trial's GPUs allow; None: not told."""
 
     crowding_pct: float | None = None
-    """How much of the CPUs that the trial may use is taken by all work on the host; see `host_figures.crowding_pct`."""
+    """How much of the CPUs that the trial may use all work on the host takes: `host_figures.compute_crowding_pct`."""
 
     # Of whole GPUs, whoever used them.
     joules_by_gpu: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -148,7 +148,7 @@ def _collect_tries(jobs: Sequence[tuple[Job, ResolvedTrial]]) -> dict[str, Try]:
 
 
 def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
-    """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `vet` does."""
+    """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `try_user_code` does."""
     ended = node.probe_user_code(list(tries.values()), limit_s)
     for description, line in zip(tries, ended.verdicts, strict=False):
         if "failed" in line:

@@ -33,7 +33,7 @@ else:
 
 
 class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """One configuration. Build it with `make`, which fills the defaults that follow from other fields."""
+    """One configuration. Build it with `make_trial`, which fills the defaults that follow from other fields."""
 
     @property
     def workload(self) -> Workload:

@@ -63,7 +63,7 @@ def make_converter(kind: Any) -> Callable[[Any], Any]:
 
 
 def convert_to_plain(value: Any) -> Any:
-    """What `convert` makes the same value of again, for JSON to say. A time series may be an array."""
+    """What `convert_value` makes the same value of again, for JSON to say. A time series may be an array."""
     return msgspec.to_builtins(value, enc_hook=_plain_of_other)
 
 

@@ -58,7 +58,7 @@ def late_step_s(step_s: Sequence[float], wave: int) -> float:
 def count_window_steps(window_s: float, step_s: float, block: int, plain: int) -> int:
     """Steps of a window of `window_s` seconds, in whole blocks. `step_s`: seconds of the slowest rank's step.
 
-    `block`, `plain`: of `blocks`. Whole waves are taken only while they fit into twice the window.
+    `block`, `plain`: of `count_block_steps`. Whole waves are taken only while they fit into twice the window.
     """
     wanted = max(FEWEST_STEPS, math.ceil(window_s / max(step_s, 1e-6)))
     whole = math.ceil(wanted / block) * block

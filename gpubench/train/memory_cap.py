@@ -45,7 +45,7 @@ class MemoryCap:
     def run_warm_batch(
         self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None
     ) -> None:
-        """One forward and backward pass of two images a device, so that libraries set themselves up; then `fit`.
+        """One forward and backward pass of two images a device, so that libraries set themselves up; then `fit_limit`.
 
         Normalisation layers keep their statistics, the gradients are dropped, and the allocator counts its peaks anew.
         """

@@ -105,7 +105,7 @@ class ProcessTree:
         return list(self._walk())
 
     def last_pids(self) -> list[int]:
-        """The process ids that `cpu_s` has just found. A walk costs a millisecond or more. Raises as `pids` does."""
+        """The process ids that `cpu_s` has just found: a walk costs a millisecond or more. Raises as `list_pids`."""
         return self._known or self.list_pids()
 
     def list_pids_ever(self) -> set[int]:

@@ -27,7 +27,7 @@ class Strategy:
 
     model: nn.Module
     """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see
-    `whole_model`."""
+    `gather_whole_model`."""
 
     def __init__(self, assignment: DeviceAssignment, *, accumulate: int = 1, sync_every: int = 1) -> None:
         """`accumulate`: micro-batches of a step. `sync_every`: steps from one averaging of the weights to the next."""
@@ -120,7 +120,7 @@ class Strategy:
     def predict(self, model: nn.Module, images: torch.Tensor) -> torch.Tensor:
         """What is evaluated for `images` (B, C, S, S): logits (B, classes), or logarithms of probabilities.
 
-        `model` is what `whole_model` gave. Ranks may see unequal numbers of batches, unless all read the same ones.
+        `model`: of `gather_whole_model`. Ranks may see unequal numbers of batches, unless all read the same ones.
         """
         logits: torch.Tensor = model(images)
         return logits
