@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, Table, collect_rows
+from gpubench.analyze.folder import Folder, Table, make_table_rows
 from gpubench.analyze.frames import Runs, Summary
 from gpubench.analyze.grid import split_codes, to_python_value
 from gpubench.analyze.series import (
@@ -139,9 +139,9 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
     findings = []
     for number, check in enumerate(RULES, start=1):
         if check is not check_runs_kept and not len(audited.ok):
-            observations = [_observe("not decidable", "nothing-ok")]
+            observations = [_make_observation("not decidable", "nothing-ok")]
         elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
-            observations = [_observe("not decidable", "none-alone")]
+            observations = [_make_observation("not decidable", "none-alone")]
         else:
             observations = list(check(audited))
         verdict = max((seen.verdict for seen in observations), key=("kept", "not decidable", "broken").index)
@@ -177,7 +177,7 @@ def number_trials_by_allocation(rows: pd.DataFrame) -> Codes:
     return combine(len(rows), [encode(rows[name]) for name in ("trial_id", "machine", "allowance")])
 
 
-def _observe(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
+def _make_observation(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
     return Observation(verdict, code, figures)
 
 
@@ -186,7 +186,7 @@ def _make_count_observation(
 ) -> Observations:
     """An observation of so many rows (or of those that a mask marks) of so many, if there are any."""
     if count := int(np.sum(rows)):
-        yield _observe(verdict, code, rows={"count": count, "whole": of}, **figures)
+        yield _make_observation(verdict, code, rows={"count": count, "whole": of}, **figures)
 
 
 def _list_known(column: Iterable[Any]) -> tuple[Any, ...]:
@@ -217,7 +217,7 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     has_learned = True
     claims: list[Claim] = []
     for table in audited.tables:
-        seeds, rows = collect_top1_by_seed(collect_rows(audited.folder, table.table)), table.comparable
+        seeds, rows = collect_top1_by_seed(make_table_rows(audited.folder, table.table)), table.comparable
         for row, before in _list_steps(table):
             steps += 1
             sides = rows.loc[[row, before]]
@@ -242,9 +242,9 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
         ]
         is_scaled = any(len(pairs) > 1 for pairs in sizes)
         yield (
-            _observe("not decidable", "scaled-with-others")
+            _make_observation("not decidable", "scaled-with-others")
             if is_scaled
-            else _observe("kept", "nothing-scaled")
+            else _make_observation("kept", "nothing-scaled")
         )
         return
     holds = decide([replace(claim, design="above", limit=-MARGIN) for claim in claims])
@@ -264,7 +264,7 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
         "not decidable", "seeds-differ", len(losing) - len(lost), steps, margin=MARGIN
     )
     if not has_learned:
-        yield _observe("not decidable", "unlearned")
+        yield _make_observation("not decidable", "unlearned")
     yield from _make_count_observation("kept", "top1-holds", steps, steps, margin=MARGIN)
 
 
@@ -304,9 +304,9 @@ def check_same_run(audited: AuditData) -> Observations:
     is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
     timed = alone[is_timed]
     if not len(timed):
-        yield _observe("not decidable", "untimed")
+        yield _make_observation("not decidable", "untimed")
     if len(timed) and (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
-        yield _observe("broken", "apart")
+        yield _make_observation("broken", "apart")
     yield from _make_count_observation("not decidable", "time-without-top1", ~is_judged[is_timed], len(timed))
     yield from _make_count_observation("kept", "one-run", is_judged[is_timed], len(timed))
 
@@ -341,7 +341,7 @@ def check_runs_kept(audited: AuditData) -> Observations:
     before = {(trial, folder_id, number - 1) for trial, folder_id, number in counted if number > 1}
     if gone := before - counted - count(begun | of_damaged):
         attempts = _name_attempts((trial, number) for trial, _, number in gone)
-        yield _observe("broken", "attempts-gone", attempts=attempts)
+        yield _make_observation("broken", "attempts-gone", attempts=attempts)
     named, unreadable = {record.claim for record in folder.attempts}, {file.unit_id for file in damaged}
     journal = (
         entry
@@ -349,17 +349,17 @@ def check_runs_kept(audited: AuditData) -> Observations:
         if entry.claim.outcome == "stored" and entry.unit_id not in unreadable
     )
     if claims := tuple(entry.name for entry in journal if entry.name not in named):
-        yield _observe("broken", "records-gone", claims=claims)
+        yield _make_observation("broken", "records-gone", claims=claims)
     if unread := damaged | (begun - stored - of_damaged):
         attempts = _name_attempts((file.unit_id, file.number) for file in unread)
-        yield _observe("not decidable", "no-record", attempts=attempts)
+        yield _make_observation("not decidable", "no-record", attempts=attempts)
     if foreign := _list_known({record.source for record in folder.attempts} - {"measured"}):
-        yield _observe("not decidable", "foreign", sources=foreign)
-    yield _observe("kept", "runs-kept", attempts=len(stored))
+        yield _make_observation("not decidable", "foreign", sources=foreign)
+    yield _make_observation("kept", "runs-kept", attempts=len(stored))
     if superseded := list_superseded(folder.attempts):
         kept = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
         attempts = _name_attempts((file.unit_id, file.number) for file in kept)
-        yield _observe("kept", "superseded", attempts=attempts)
+        yield _make_observation("kept", "superseded", attempts=attempts)
 
 
 def list_possible_trials(unit: str) -> list[str]:
@@ -382,7 +382,7 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
             is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
             is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
             if len(lengths) > 1 and (is_scaled or not is_free):
-                yield _observe(
+                yield _make_observation(
                     "broken", "unlike-lengths", table=table.table.name, lengths=lengths, field=field
                 )
     ok = audited.ok
@@ -398,22 +398,22 @@ def check_like_hardware(audited: AuditData) -> Observations:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     for table in audited.tables:
         if len(machines := _list_known(table.runs["machine"])) > 1:
-            yield _observe("broken", "unlike-hardware", table=table.table.name, machines=machines)
+            yield _make_observation("broken", "unlike-hardware", table=table.table.name, machines=machines)
     ok = audited.ok
     yield from _make_count_observation("not decidable", "unknown-hardware", ok["machine"].isna(), len(ok))
-    yield _observe("kept", "like-hardware", machines=_list_known(ok["machine"]))
+    yield _make_observation("kept", "like-hardware", machines=_list_known(ok["machine"]))
 
 
 def check_strong_or_weak(audited: AuditData) -> Observations:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
-    yield _observe("kept", "devices-compared")
+    yield _make_observation("kept", "devices-compared")
     for table in audited.tables:
         rows = table.comparable
         kinds = tuple(kind for kind in ("strong", "weak") if rows[f"{kind}_baseline"].isin(rows.index).any())
         if kinds:
-            yield _observe("kept", "strong-or-weak", table=table.table.name, kinds=kinds)
+            yield _make_observation("kept", "strong-or-weak", table=table.table.name, kinds=kinds)
         elif _has_varying_devices(rows):
-            yield _observe("broken", "neither-strong-nor-weak", table=table.table.name)
+            yield _make_observation("broken", "neither-strong-nor-weak", table=table.table.name)
 
 
 def check_nothing_left_out(audited: AuditData) -> Observations:
@@ -421,15 +421,15 @@ def check_nothing_left_out(audited: AuditData) -> Observations:
     statuses = Counter(audited.rows["status"])
     for status in BAD_ENDINGS:
         if statuses[status]:
-            yield _observe("broken", "unended", trials=statuses[status], status=status)
+            yield _make_observation("broken", "unended", trials=statuses[status], status=status)
     folder = audited.folder
     rounds = make_status(Results(folder.path), folder.attempts, folder.plans).rounds
     if lacking := sum(counts.failed + counts.remaining for counts in rounds if counts.number > 1):
-        yield _observe("broken", "rounds-lack", measurements=lacking)
+        yield _make_observation("broken", "rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
             if len(versions := _list_known(table.runs[field])) > 1:
-                yield _observe(
+                yield _make_observation(
                     "broken", "unlike-versions", table=table.table.name, field=field, versions=versions
                 )
         yield from _check_breakdowns(table)
@@ -438,8 +438,8 @@ def check_nothing_left_out(audited: AuditData) -> Observations:
     yield from _check_doubts(audited)
     planned = {stored.plan.experiment.name for stored in folder.plans}
     if unplanned := [table.table.name for table in audited.tables if table.table.experiment not in planned]:
-        yield _observe("not decidable", "unplanned", tables=tuple(unplanned))
-    yield _observe(
+        yield _make_observation("not decidable", "unplanned", tables=tuple(unplanned))
+    yield _make_observation(
         "kept", "all-shown", trials=len(audited.rows), oom=statuses["oom"], skipped=statuses["skipped"]
     )
 
@@ -462,7 +462,9 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
     cost = rows["breakdown_cost_pct"].astype("float64")
     apart = np.abs(cost[baselines.index].to_numpy() - cost[baselines].to_numpy())
     if (apart > UNLIKE_COST_PCT).any():
-        yield _observe("broken", "unlike-costs", table=table.table.name, points=float(np.nanmax(apart)))
+        yield _make_observation(
+            "broken", "unlike-costs", table=table.table.name, points=float(np.nanmax(apart))
+        )
 
 
 def _check_only_data_parallel(alone: Runs) -> Observations:
@@ -473,9 +475,9 @@ def _check_only_data_parallel(alone: Runs) -> Observations:
     if models:
         is_guess = is_inferred(several[is_dp], "strategy").all()
         yield (
-            _observe("not decidable", "dp-inferred", models=models)
+            _make_observation("not decidable", "dp-inferred", models=models)
             if is_guess
-            else _observe("broken", "dp-alone", models=models)
+            else _make_observation("broken", "dp-alone", models=models)
         )
 
 
@@ -569,7 +571,7 @@ def check_time_to_solution(audited: AuditData) -> Observations:
     is_rate = ok["epoch_time_s"].isna() & ok["images_per_s"].notna()
     yield from _make_count_observation("broken", "rate-without-time", is_rate, len(ok))
     if not is_reached.any():
-        yield _observe("not decidable", "none-reached" if is_aimed.any() else "epoch-times-only")
+        yield _make_observation("not decidable", "none-reached" if is_aimed.any() else "epoch-times-only")
     elif is_reached.sum() < is_aimed.sum() or is_aimed.sum() < len(audited.alone):
         yield from _make_count_observation("not decidable", "some-reached", is_reached, len(ok))
     yield from _make_count_observation("kept", "times-to-accuracy", is_reached, len(ok))
@@ -597,7 +599,7 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     )
     yield from _make_count_observation("not decidable", "unknown-size", ~is_known, len(ok))
     yield from _make_count_observation("not decidable", "unknown-steps", steps.isna(), len(ok))
-    yield _observe("kept", "sensible-sizes", sides=_list_known(side), steps=steps.min())
+    yield _make_observation("kept", "sensible-sizes", sides=_list_known(side), steps=steps.min())
 
 
 # ---- uncertainty ----
@@ -613,7 +615,7 @@ def check_uncertainty(audited: AuditData) -> Observations:
     rows = rows[rows["epoch_time_s"].notna()]
     rows = rows[~pd.Series(number_trials_by_allocation(rows)).duplicated().to_numpy()]
     if not len(rows):
-        yield _observe("not decidable", "untimed")
+        yield _make_observation("not decidable", "untimed")
         return
     members, times = audited.folder.members, audited.folder.runs["epoch_time_s"]
     is_timed = members["is_ok"] & times.loc[members["run"]].notna().to_numpy()

@@ -481,7 +481,7 @@ def _sort_key(value: Any) -> tuple[int, Any]:
     return (1, value) if isinstance(value, (int, float, np.number, np.bool_)) else (2, format_cell(value))
 
 
-def collect_rows(folder: Folder, table: Table) -> TableRows:
+def make_table_rows(folder: Folder, table: Table) -> TableRows:
     """The rows of a table of a folder."""
     summary = folder.select_table_rows(table)
     members = folder.members[folder.members["row"].isin(table.rows)]
@@ -499,7 +499,7 @@ def make_summary_with_sharing(folder: Folder) -> Summary:
     gain = folder.summary["overlap_gain"]
     words: dict[int, str] = {}
     for table in folder.tables:
-        rows = collect_rows(folder, table)
+        rows = make_table_rows(folder, table)
         for finding in sharing.make_findings(rows, decide(sharing.make_claims(rows))):
             words |= {
                 row: group.overlaps[0] if len(group.overlaps) == 1 else "unknown"

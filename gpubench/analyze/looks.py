@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, versus
-from gpubench.analyze.folder import Folder, collect_rows
+from gpubench.analyze.folder import Folder, make_table_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import BatchSizeFinding
@@ -30,7 +30,7 @@ def list_open_questions(folder: Folder, processes_a_round: int = 1) -> list[list
     """
     members = folder.members[folder.members["is_ok"]]
     ids = folder.runs["trial_id"].loc[members["run"]].groupby(members["row"].to_numpy()).agg(set).to_dict()
-    by_table = [list_open_rows(collect_rows(folder, table), processes_a_round) for table in folder.tables]
+    by_table = [list_open_rows(make_table_rows(folder, table), processes_a_round) for table in folder.tables]
     asking = [questions for questions in by_table if questions is not None]
     if not asking:
         return None

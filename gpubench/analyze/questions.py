@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
-from gpubench.analyze.folder import Folder, Table, collect_rows
+from gpubench.analyze.folder import Folder, Table, make_table_rows
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
@@ -53,7 +53,7 @@ def answer_table(rows: TableRows) -> list[Finding]:
 
 def make_table_report(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
-    rows = collect_rows(folder, table)
+    rows = make_table_rows(folder, table)
     report = build_report(table, rows, answer_table(rows), view)
     if not any(isinstance(finding, TargetFinding) for finding in report.findings):
         return report

@@ -32,7 +32,7 @@ from gpubench.results.store import Results
 from gpubench.run import max_batch
 from gpubench.run.announce import announce, dropped_lines, print_plan
 from gpubench.run.checks import check_given_gpus, check_hardware, describe_other_load, try_user_code
-from gpubench.run.closing import others_words, print_json_row, print_result
+from gpubench.run.closing import others_words, print_result, print_row_if_json
 from gpubench.run.images import left_out_lines, store_left_out
 from gpubench.run.limits import Limits, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
@@ -265,7 +265,7 @@ def run_sweep_or_tries(
         planned,
         limits,
         view,
-        lambda row: print_json_row(row, mode),
+        lambda row: print_row_if_json(row, mode),
         allow_busy=request.options.allow_busy,
     )
 

@@ -134,7 +134,7 @@ class FindingSheet:
         self.write_sentence(words.describe_certainty(first) if first else "")
         self.write_sentence(" · ".join(words.describe_facts(report)), font_color=GREY)
         self.row += 1
-        self.write_table(book)
+        self.write_figures(book)
         self.row += 1
         self.write_sentence(words.format_legend(report, "from, to"), font_color=GREY)
         for line in words.list_sentences(report):
@@ -153,7 +153,7 @@ class FindingSheet:
             self.write_text(0, line, **look)
             self.row += 1
 
-    def write_table(self, book: Workbook) -> None:
+    def write_figures(self, book: Workbook) -> None:
         """Headings, the names in table.csv below them, then a line a row, and the chart beside them."""
         for kind in ("heading", "name"):
             for place, column in enumerate(self.columns):

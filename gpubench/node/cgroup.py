@@ -24,14 +24,14 @@ class Quota:
     """Counts the CPU time of all that shares the quota: `cpu.stat` (v2) or `cpuacct.usage` (v1)."""
 
 
-def cgroup_quota(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Quota | None:
+def find_cpu_quota(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Quota | None:
     """The tightest CPU quota over this process, its cgroup's parents included; None: none, or none seen."""
     files = _list_cgroup_files("cpu", "cpu.max", "cpu.cfs_quota_us", membership, mount)
-    quotas = [quota for file in files if (quota := _quota(file, mount))]
+    quotas = [quota for file in files if (quota := _read_quota(file, mount))]
     return min(quotas, key=lambda quota: quota.cpus, default=None)
 
 
-def _quota(file: Path, mount: Path) -> Quota | None:
+def _read_quota(file: Path, mount: Path) -> Quota | None:
     words, usage = read_words(file), file.with_name("cpu.stat")
     if file.name != "cpu.max":
         words += read_words(file.with_name("cpu.cfs_period_us"))
@@ -44,7 +44,7 @@ def _quota(file: Path, mount: Path) -> Quota | None:
     return None
 
 
-def memory_limits_mib(membership: Path, mount: Path) -> list[int]:
+def list_memory_limits_mib(membership: Path, mount: Path) -> list[int]:
     """Every limit of host memory over this process. One that is none may be larger than any memory."""
     files = _list_cgroup_files("memory", "memory.max", "memory.limit_in_bytes", membership, mount)
     return [int(words[0]) >> 20 for file in files if (words := read_words(file)) and words[0].isdigit()]

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
 from gpubench.node.allocation import Allocation, find_allocation
-from gpubench.node.cgroup import MEMBERSHIP, MOUNT, cgroup_quota, memory_limits_mib, read_words
+from gpubench.node.cgroup import MEMBERSHIP, MOUNT, find_cpu_quota, list_memory_limits_mib, read_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ class Machine:
 def make_machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> Machine:
     """The machine as this process may use it. `nvml` None: no GPUs."""
     cpu_ids = tuple(sorted(os.sched_getaffinity(0)))
-    quota = cgroup_quota()
+    quota = find_cpu_quota()
     limits = [len(cpu_ids)]
     job = find_allocation(environ)
     if job is not None and job.cpus is not None:
@@ -146,7 +146,7 @@ def memory_mib(
     meminfo: Path = Path("/proc/meminfo"),
 ) -> int | None:
     """Host memory that this process may use; None: not known. `granted`: what SLURM gave."""
-    limits = [*([granted] if granted else []), *memory_limits_mib(membership, mount)]
+    limits = [*([granted] if granted else []), *list_memory_limits_mib(membership, mount)]
     words = read_words(meminfo)
     if "MemTotal:" in words:
         limits.append(int(words[words.index("MemTotal:") + 1]) >> 10)

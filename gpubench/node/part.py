@@ -38,7 +38,7 @@ SHARED_LIMIT_S = 10.0
 READ_BYTES = 1 << 20
 
 
-class Input:
+class RequestReader:
     """The lines that the first node writes, and their end."""
 
     def __init__(self, descriptor: int) -> None:
@@ -76,7 +76,7 @@ class Input:
             timeout = 0
 
 
-def run_part(lines: Input) -> None:
+def run_part(lines: RequestReader) -> None:
     """One part, from its first line to its file. Raises GpubenchError, OSError."""
     opened = lines.take()
     if not isinstance(opened, PreparePart):
@@ -111,7 +111,7 @@ def run_part(lines: Input) -> None:
         node.close()
 
 
-def _await_mark(folder: PartsFolder, mark: str, lines: Input) -> None:
+def _await_mark(folder: PartsFolder, mark: str, lines: RequestReader) -> None:
     """Raises UnusableError where this node does not see the folder that the first one sees."""
     deadline = time.monotonic() + SHARED_LIMIT_S
     while folder.read(folder.mark) != mark.encode():
@@ -123,7 +123,7 @@ def _await_mark(folder: PartsFolder, mark: str, lines: Input) -> None:
         time.sleep(0.1)
 
 
-def _run_trial(node: Node, request: RunPart, lines: Input) -> Attempt:
+def _run_trial(node: Node, request: RunPart, lines: RequestReader) -> Attempt:
     if (shared := node.lock_gpus(request.order.gpu_uuids)) and not request.may_share:
         now = time.monotonic()
         why = (
@@ -147,7 +147,7 @@ def main() -> int:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     try:
-        run_part(Input(0))
+        run_part(RequestReader(0))
     except GpubenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -222,7 +222,7 @@ def plan_further_rounds(
         yield number, plan_further_round(units, number, rounds, retry)
 
 
-def plan_all_rounds(
+def list_units_by_round(
     first: Sequence[PlannedUnit],
     rounds: Mapping[int, Mapping[str, Record]],
     *,

@@ -45,7 +45,7 @@ TO_ASCII = str.maketrans(
 
 
 def print_reports(reports: Sequence[Report], console: Console, *, is_why: bool = False) -> None:
-    """Prints reports to `console`, styled on a terminal, else as by `format_text`; with `is_why` every claim besides."""
+    """Prints reports to `console`, styled on a terminal, else as `format_text`; with `is_why` every claim besides."""
     if not console.is_terminal:
         console.file.write(replace_unencodable_signs(format_text(reports, is_why=is_why), console.encoding))
         return

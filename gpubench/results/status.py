@@ -21,7 +21,7 @@ from gpubench.plan.state import (
     PlannedUnit,
     collect_out_of_memory,
     find_unit_ending,
-    plan_all_rounds,
+    list_units_by_round,
     plan_first_round,
 )
 from gpubench.plan.unit_label import unit_label
@@ -163,7 +163,7 @@ def make_status(
         ids = {unit.unit_id for unit in units}
         first = [item for item in _survey(plan, records, stored, versions) if item.unit.unit_id in ids]
         most = max(stored, default=1) if rules.is_open_ended else _find_most(plan, stored)
-        for number, items in plan_all_rounds(
+        for number, items in list_units_by_round(
             first, stored, most=most, is_open_ended=rules.is_open_ended
         ).items():
             rounds.setdefault(number, []).extend(items)

@@ -50,7 +50,7 @@ class StoredAttempt:
         return self.file.unit_id, self.attempt_id[-FOLDER_SIGNS:]
 
     @property
-    def trials(self) -> list[str]:
+    def trial_ids(self) -> list[str]:
         """Ids of its jobs, by which samples and logs are named."""
         return [str(job["trial_id"]) for job in _list_jobs(self.record)] or [self.file.unit_id]
 
@@ -193,7 +193,7 @@ def _copy_attempt(
     """Copies an attempt where the target lacks it. `ids`: of the source's attempts that have numbers alone."""
     known = known_attempts.get(attempt.key)
     name = attempt.attempt_id if known is None else known.file.attempt_name
-    for trial_id in attempt.trials:
+    for trial_id in attempt.trial_ids:
         for kind, ending in ENDINGS.items():
             mine = source.make_part_path(kind, trial_id, attempt.file.attempt_name, ending)
             copy = target.make_part_path(kind, trial_id, name, ending)
@@ -235,7 +235,7 @@ def _add_attempt_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, 
 
 def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[StoredAttempt]) -> None:
     """Logs and samples of attempts that left no record: they show that there was one."""
-    known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trials}
+    known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trial_ids}
     for kind, ending in ENDINGS.items():
         for path in list_stored(source.folder, kind):
             file = parse_name(path)

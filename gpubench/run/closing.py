@@ -25,7 +25,7 @@ NAMED = 3
 """How many of the workers are named."""
 
 
-def print_json_row(row: Row, mode: Mode) -> None:
+def print_row_if_json(row: Row, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
         with ignore_lost_output():  # where nobody reads any more, measuring goes on; the records have it all
@@ -50,7 +50,7 @@ def print_result(
         terminal.print_reports(state.report(), Console(highlight=False))
     elif mode == "json":
         for row in state.reused_rows(planned):
-            print_json_row(row, mode)
+            print_row_if_json(row, mode)
     workers = state.list_others() if summary.elsewhere else []
     for line in closing_lines(summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s):
         view.say(line)

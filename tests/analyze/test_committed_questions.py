@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 from committed import HOME
 
-from gpubench.analyze.folder import Folder, collect_rows, read_folder
+from gpubench.analyze.folder import Folder, make_table_rows, read_folder
 from gpubench.analyze.questions import answer_table
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
@@ -35,7 +35,7 @@ def load(folder: str) -> Folder:
 @cache
 def answer(folder: str, table: str) -> tuple[TableRows, tuple[Finding, ...]]:
     (found,) = (each for each in load(folder).tables if each.name == table)
-    rows = collect_rows(load(folder), found)
+    rows = make_table_rows(load(folder), found)
     return rows, tuple(answer_table(rows))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
-from gpubench.node.cgroup import Quota, cgroup_quota
+from gpubench.node.cgroup import Quota, find_cpu_quota
 from gpubench.node.environment import (
     Gpu,
     Machine,
@@ -124,7 +124,7 @@ def test_cpu_quotas(
     tmp_path: Path, membership: str, files: dict[str, str], cpus: float | None, usage: str | None
 ) -> None:
     member, mount = cgroups(tmp_path, membership, files)
-    quota = cgroup_quota(member, mount)
+    quota = find_cpu_quota(member, mount)
     assert (quota.cpus if quota else None) == cpus
     assert (quota.usage_file if quota else None) == (str(mount / usage) if usage else None)
 
@@ -132,7 +132,7 @@ def test_cpu_quotas(
 def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | None) -> Machine:
     found = None if quota is None else Quota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(environment, "cgroup_quota", lambda: found)
+    monkeypatch.setattr(environment, "find_cpu_quota", lambda: found)
     return make_machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})
 
 
@@ -307,7 +307,7 @@ def test_the_ranks_of_a_trial_share_the_cpus_of_a_grant_of_two_gpus(
 ) -> None:
     """The node has 16 CPUs, and nothing binds the job to some of them."""
     monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: set(range(16)))
-    monkeypatch.setattr(environment, "cgroup_quota", lambda: None)
+    monkeypatch.setattr(environment, "find_cpu_quota", lambda: None)
     seen = make_machine(Inventory(FOUR[:2]), OF_TWO_GPUS | more)
     assert (len(seen.gpus), seen.cpu_count, seen.is_unbound) == (2, 4, True)
     # All four load for a trial on one GPU; two for each rank of one on both.

@@ -15,8 +15,8 @@ from gpubench.plan.state import (
     PlannedUnit,
     collect_out_of_memory,
     is_stale,
+    list_units_by_round,
     merge_rounds,
-    plan_all_rounds,
     plan_first_round,
 )
 from gpubench.schema import catalog
@@ -296,7 +296,7 @@ def test_what_is_done_at_first_may_be_left_or_failed_in_a_later_round(plan: Plan
 def test_what_the_first_round_has_before_it_later_ones_have_too(plan: Plan) -> None:
     chosen = stored(plan, "ok", "failed")
     first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-    rounds = plan_all_rounds(first, {1: chosen}, most=3, is_open_ended=False)
+    rounds = list_units_by_round(first, {1: chosen}, most=3, is_open_ended=False)
     done, failed, missing = (unit.unit_id for unit in plan.units)
     assert {
         number: {item.unit.unit_id: item.state for item in items} for number, items in rounds.items()
@@ -312,15 +312,15 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
     (other, *_) = stored(plan, "ok", torch="0.9").values()
     chosen[other.trial_id] = other
     first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-    rounds = plan_all_rounds(first, {1: chosen}, most=2, is_open_ended=False)
+    rounds = list_units_by_round(first, {1: chosen}, most=2, is_open_ended=False)
     assert sorted(item.unit.unit_id for item in rounds[2]) == sorted(u.unit_id for u in plan.units[1:])
-    (again,) = plan_all_rounds(
+    (again,) = list_units_by_round(
         first[:1], {1: chosen, 2: {other.trial_id: other}}, most=2, is_open_ended=False
     )[2]
     # What it had in them is still there.
     assert again.state == "done"
     unknown = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment={})
-    assert len(plan_all_rounds(unknown, {1: chosen}, most=2, is_open_ended=False)[2]) == 3, (
+    assert len(list_units_by_round(unknown, {1: chosen}, most=2, is_open_ended=False)[2]) == 3, (
         "versions that nobody tells"
     )
 
@@ -328,8 +328,8 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
 def test_of_an_open_round_only_what_has_begun_is_listed(plan: Plan) -> None:
     chosen = stored(plan, "ok", "ok")
     first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-    assert list(plan_all_rounds(first, {1: chosen}, most=9, is_open_ended=True)) == [1]
+    assert list(list_units_by_round(first, {1: chosen}, most=9, is_open_ended=True)) == [1]
     begun = {1: chosen, 2: stored(plan, "interrupted")}
-    rounds = plan_all_rounds(first, begun, most=9, is_open_ended=True)
+    rounds = list_units_by_round(first, begun, most=9, is_open_ended=True)
     assert [(item.unit, item.state) for item in rounds[2]] == [(plan.units[0], "run")]
     assert list(rounds) == [1, 2]

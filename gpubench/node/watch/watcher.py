@@ -164,7 +164,7 @@ class Watcher:
 
     def make_live_readings(self) -> LiveReadings:
         """The latest readings. Reads nothing itself."""
-        utilisation = self._latest("gpu_util_pct")
+        utilisation = self._list_latest_values("gpu_util_pct")
         return LiveReadings(
             gpu_mem_mib=self._gpu_memory_now(),
             gpu_util_pct=fmean(utilisation) if utilisation else None,
@@ -283,12 +283,12 @@ class Watcher:
 
     # ------------------------------------------------------------ the live view
 
-    def _latest(self, metric: str) -> list[float]:
+    def _list_latest_values(self, metric: str) -> list[float]:
         by_gpu = [self._samples.series(metric, gpu) for gpu in self._gpus.values()]
         return [series.values[-1] for series in by_gpu if series.values]
 
     def _gpu_memory_now(self) -> float | None:
-        if amounts := self._latest(metrics.PROCESS_MEMORY):
+        if amounts := self._list_latest_values(metrics.PROCESS_MEMORY):
             return max(amounts)
         if self._shared:
             return None  # what grew may be another job's

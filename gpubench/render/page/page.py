@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 import gpubench
-from gpubench.analyze.folder import Folder, Table, collect_rows
+from gpubench.analyze.folder import Folder, Table, make_table_rows
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.report import build_report
 from gpubench.analyze.trace import make_report_trace
@@ -71,7 +71,7 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
     trace = make_report_trace(folder, report, problems.append)
     plans = list_plans(folder, table)
     advice, option = words.advise_option(report, finding) if finding else ("", "")
-    wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
+    wide = build_report(table, make_table_rows(folder, table), report.findings, ALL_COLUMNS)
     lines = words.list_sentences(report)
     warnings = [line.text for line in lines if line.kind == "warning"]
     return {
