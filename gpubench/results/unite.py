@@ -91,7 +91,7 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
                 (trial_id, attempt.file.number): attempt.attempt_id
                 for attempt in attempts
                 if not attempt.file.folder_id
-                for trial_id in attempt.trials
+                for trial_id in attempt.trial_ids
             }
             for attempt in attempts:
                 _copy_attempt(attempt, source, target, known_attempts, ids, united, place, tell)
