@@ -40,6 +40,7 @@ def told_apart(table: pd.DataFrame) -> None:
     assert slow_step["epoch_time_s"] > 6 * 0.15
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_slow_loader_is_data_wait_and_a_slow_step_is_not(tmp_path: Path) -> None:
     told_apart(sweep(tmp_path, "--device", "cpu"))

@@ -244,7 +244,7 @@ def main() -> None:
         torch.cuda.set_device(device)
         torch.backends.cudnn.deterministic = True
     assignment = DeviceAssignment(rank=rank, world=ranks, devices=(device,), rendezvous=folder / "rendezvous")
-    DistributedDataParallel(assignment).open()
+    DistributedDataParallel(assignment).connect_ranks()
     found = cases(assignment)
     if rank == 0:
         print(json.dumps(found))
