@@ -226,9 +226,8 @@ def _read(path: str, absent: bytes | None = None) -> bytes:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = []
-            while part := os.read(
-                fd, 1 << 16
-            ):  # a short read does not mean the end: /proc gives page by page
+            # A short read does not mean the end: /proc gives page by page.
+            while part := os.read(fd, 1 << 16):
                 parts.append(part)
             return b"".join(parts)
         finally:
