@@ -20,9 +20,9 @@ from gpubench.core.report import Report
 from gpubench.export import sheets
 from gpubench.render import html, terminal, words
 from gpubench.render.draw import FORMS, draw_file
-from gpubench.render.pictures.pictures import KINDS, explain_none, list_pictures
+from gpubench.render.pictures.pictures import KINDS, explain_no_picture, list_pictures
 from gpubench.render.pictures.vega import Vega
-from gpubench.results.home import newest_results
+from gpubench.results.home import find_newest_results
 from gpubench.results.packed import is_stored
 from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
@@ -134,7 +134,7 @@ class LoadedFolders:
                 trace = make_report_trace(folder, report, warnings.warn) if name in (None, "trial") else None
                 for picture in list_pictures(report, trace, [] if name is None else [name]):
                     return LoadedPicture(description=picture.description)
-        raise UnusableError(explain_none([] if name is None else [name]))
+        raise UnusableError(explain_no_picture([] if name is None else [name]))
 
     def text(self) -> str:
         """What `gpubench table` prints."""
@@ -158,7 +158,7 @@ def load(*folders: str | Path) -> LoadedFolders:
 
     Raises UnusableError where nothing can be read.
     """
-    paths = [Path(folder) for folder in folders] or [newest_results()]
+    paths = [Path(folder) for folder in folders] or [find_newest_results()]
     problems: list[str] = []
     try:
         return LoadedFolders(read_folders(paths, problems.append))

@@ -21,8 +21,8 @@ from gpubench.plan.wall_time import WallTime
 from gpubench.render.live import QuietView, View
 from gpubench.results.store import Results
 from gpubench.run.limits import Limits
-from gpubench.run.summary import Summary
-from gpubench.run.sweep import measure
+from gpubench.run.summary import SweepSummary
+from gpubench.run.sweep import measure_rounds
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.row import Row
@@ -63,7 +63,7 @@ def sweep_of(
 
 
 @dataclass(kw_only=True)
-class Ended(Summary):
+class Ended(SweepSummary):
     """What a sweep came to, and what has kept it from more."""
 
     limits: Limits
@@ -72,13 +72,13 @@ class Ended(Summary):
 def count_again(work: SweepState) -> Ended:
     """What the same command comes to where nothing is left to run."""
     limits = Limits.build(work, lambda: False)
-    summary = count_without_running(work, work.pending(), limits)
+    summary = count_without_running(work, work.list_pending_units(), limits)
     return Ended(limits=limits, **dataclasses.asdict(summary))
 
 
 def counts(ended: Ended) -> dict[str, Any]:
     """The counts that are not zero, and whether it was stopped."""
-    values = {field.name: getattr(ended, field.name) for field in dataclasses.fields(Summary)}
+    values = {field.name: getattr(ended, field.name) for field in dataclasses.fields(SweepSummary)}
     return {name: value for name, value in values.items() if value} | (
         {"interrupted": True} if ended.limits.stop.is_resumable else {}
     )
@@ -95,5 +95,5 @@ def run_with(
     """Runs a sweep whose trials this launcher starts."""
     work.runner.node.launcher = launcher
     limits = Limits.build(work, should_stop, wall_time)
-    summary = measure(work, limits, view, emit)
+    summary = measure_rounds(work, limits, view, emit)
     return Ended(limits=limits, **dataclasses.asdict(summary))

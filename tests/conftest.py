@@ -30,7 +30,7 @@ from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.plan import Job, Membership, Unit
 from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_trial_order, resolve_unit
 from gpubench.record.outcome import Outcome
-from gpubench.record.recording import step_rows
+from gpubench.record.recording import list_step_rows
 from gpubench.record.training import read_outcome
 from gpubench.schema import catalog
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -167,7 +167,7 @@ class Asked:
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
         ended = read_outcome(self.job, resolved, done, taken_along or done.forced)
-        steps = step_rows(done.events, done.launched)
+        steps = list_step_rows(done.events, done.launched)
         return Ran(
             done=done,
             outcome=ended,

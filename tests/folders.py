@@ -16,7 +16,7 @@ def analyze(results: Results, records: Sequence[Record] | None = None) -> Folder
     """The folder of these records; without them, of all that it holds."""
     problems: list[str] = []
     folder = build_folder_from_records(
-        results, results.records() if records is None else records, [], problems.append
+        results, results.read_records() if records is None else records, [], problems.append
     )
     assert not problems
     return folder

@@ -83,7 +83,7 @@ class Desk:
 
     def records(self) -> list[Record]:
         """Every attempt that is stored, a job each."""
-        return Results(self.folder).records()
+        return Results(self.folder).read_records()
 
     def jobs(self) -> list[Record]:
         """Of each job of a group the attempt that counts, in the order of the jobs."""

@@ -39,7 +39,7 @@ from gpubench.schema.events import (
 from gpubench.schema.order import DataSpec, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.trial import Trial
 from gpubench.schema.validation import convert_value
-from gpubench.schema.window import count_window_steps, warm_up_steps
+from gpubench.schema.window import count_warm_up_steps, count_window_steps
 
 T = TypeVar("T")
 
@@ -128,7 +128,10 @@ def spans(order: TrialOrder, *seconds: float) -> list[Span]:
         took = [seconds[0]] * warm + list(islice(cycle(seconds), protocol.epochs - warm))
         return [Span(number=k, steps=count, measured=k >= warm, seconds=each) for k, each in enumerate(took)]
     step_s = seconds[0] / count
-    lengths = (warm_up_steps(0), protocol.steps or count_window_steps(protocol.window_s or 0.0, step_s, 1, 1))
+    lengths = (
+        count_warm_up_steps(0),
+        protocol.steps or count_window_steps(protocol.window_s or 0.0, step_s, 1, 1),
+    )
     return [
         Span(number=k, steps=length, measured=k > 0, seconds=length * step_s)
         for k, length in enumerate(lengths)
@@ -302,7 +305,7 @@ class Scripted:
     """In place of a `ForkServer`: `choose` gives each trial its script, by its order."""
 
     def __init__(self, choose: Callable[[TrialOrder], Script] = lambda _: trains) -> None:
-        self.choose = choose
+        self.choose_turn = choose
         self.launched: list[TrialOrder] = []
         self.left = 0
         """Trials that have been started and not ended."""
@@ -314,7 +317,7 @@ class Scripted:
     def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ScriptedTrial:  # noqa: ARG002
         self.launched.append(order)
         self.left += 1
-        return ScriptedTrial(self, order, self.choose(order)(order))
+        return ScriptedTrial(self, order, self.choose_turn(order)(order))
 
     def close(self) -> None:
         assert self.left == 0, "a trial was not ended"

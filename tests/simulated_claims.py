@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
-from gpubench.stats.choice import choose
-from gpubench.stats.decisions import decide
+from gpubench.stats.choice import choose_row
+from gpubench.stats.decisions import decide_claims
 from gpubench.stats.estimates import compare_rounds
 from gpubench.stats.power import find_rounds
 
@@ -147,7 +147,7 @@ def rate_verdicts(questions: Iterable[Sequence[Claim]], truths: Sequence[float])
     count = right = false = covered = called = 0
     for claims in questions:
         is_wrong = False
-        for claim, truth in zip(decide(claims), truths, strict=True):
+        for claim, truth in zip(decide_claims(claims), truths, strict=True):
             verdict = claim.decided
             is_true = truth != 0 and verdict.direction == ("more" if truth > 0 else "less")
             right += verdict.word == "sure" and is_true
@@ -208,7 +208,7 @@ def rate_choices(
         rates = {
             row: math.exp(sum(map(math.log, figures.values())) / rounds) for row, figures in enumerate(table)
         }
-        choice = choose(
+        choice = choose_row(
             rates,
             dict.fromkeys(rates, None),
             lambda other, row, table=table: compare_rounds(table[other], table[row]),
@@ -225,7 +225,7 @@ def rate_border(
     """How often a claim is called sure whose truth lies at its limit, of two rows."""
     simulated = simulate_tables(seed, tables, (0, limit), deviations, rounds)
     claims = [claim_difference(table[1], table[0], design, limit=limit) for table in simulated]
-    return sum(decide([claim])[0].decided.word == "sure" for claim in claims) / tables
+    return sum(decide_claims([claim])[0].decided.word == "sure" for claim in claims) / tables
 
 
 def foretell_rounds(design: Design, noise: float, effect: float) -> int | None:

@@ -39,7 +39,7 @@ def by_umask(folder: Path, umask: int) -> None:
 def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask: int) -> None:
     results = Results(tmp_path / "results")
     results.create()
-    WorkClaims(results.folder).take(WorkItem("t0123456789ab", 1, "a machine"))
+    WorkClaims(results.folder).claim_item(WorkItem("t0123456789ab", 1, "a machine"))
     results.ensure_folder_id([])
     write_whole(results.make_part_path("records", "t0123456789ab", "1", "json"), "{}\n")
     results.write_table("trials.csv", "a\n")

@@ -25,8 +25,8 @@ from gpubench.analyze.series import (
     Codes,
     Fields,
     Mask,
-    combine,
-    encode,
+    combine_codes,
+    encode_values,
     find_movable_fields,
     find_tied_fields,
     list_asked_fields,
@@ -35,16 +35,16 @@ from gpubench.analyze.top1 import MARGIN, collect_top1_by_seed
 from gpubench.core.claims import Claim
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.counting import list_superseded
-from gpubench.results.file_names import AttemptFile, parse_name
+from gpubench.results.file_names import AttemptFile, parse_file_name
 from gpubench.results.packed import list_stored
 from gpubench.results.status import make_status
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.doubts import find_doubt, rank_doubt
 from gpubench.schema.epoch_times import FEWEST_TIMES
-from gpubench.schema.trial import job_ids
+from gpubench.schema.trial import derive_job_ids
 from gpubench.schema.trial_fields import select_fields
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages
 from gpubench.store.work_claims import list_claims
 
@@ -174,7 +174,9 @@ def prepare_audit(folder: Folder) -> AuditData:
 
 def number_trials_by_allocation(rows: pd.DataFrame) -> Codes:
     """Equal in rows of one trial on one allocation, whatever table and round they are of."""
-    return combine(len(rows), [encode(rows[name]) for name in ("trial_id", "machine", "allowance")])
+    return combine_codes(
+        len(rows), [encode_values(rows[name]) for name in ("trial_id", "machine", "allowance")]
+    )
 
 
 def _make_observation(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
@@ -247,8 +249,10 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
             else _make_observation("kept", "nothing-scaled")
         )
         return
-    holds = decide([replace(claim, design="above", limit=-MARGIN) for claim in claims])
-    losing = [claim for claim, hold in zip(decide(claims), holds, strict=True) if hold.decided.word != "sure"]
+    holds = decide_claims([replace(claim, design="above", limit=-MARGIN) for claim in claims])
+    losing = [
+        claim for claim, hold in zip(decide_claims(claims), holds, strict=True) if hold.decided.word != "sure"
+    ]
     lost = [c for c in losing if c.decided.word == "sure" and c.decided.direction == "less"]
     if lost:
         worst = min(lost, key=lambda claim: claim.evidence.center)
@@ -298,7 +302,7 @@ def check_accuracy_reported(audited: AuditData) -> Observations:
     )
 
 
-def check_same_run(audited: AuditData) -> Observations:
+def check_same_run_accuracy(audited: AuditData) -> Observations:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
     alone = audited.alone
     is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
@@ -325,7 +329,7 @@ def check_runs_kept(audited: AuditData) -> Observations:
     results = Results(folder.path)
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in folder.attempts}
     files = (path for kind in ("logs", "samples") for path in list_stored(folder.path, kind))
-    begun = {name for path in files if (name := parse_name(path))}
+    begun = {name for path in files if (name := parse_file_name(path))}
     damaged = results.find_damaged(folder.attempts)
     of_damaged = {
         AttemptFile(trial, file.attempt_name)
@@ -340,7 +344,7 @@ def check_runs_kept(audited: AuditData) -> Observations:
     counted = count(stored)
     before = {(trial, folder_id, number - 1) for trial, folder_id, number in counted if number > 1}
     if gone := before - counted - count(begun | of_damaged):
-        attempts = _name_attempts((trial, number) for trial, _, number in gone)
+        attempts = _format_attempt_names((trial, number) for trial, _, number in gone)
         yield _make_observation("broken", "attempts-gone", attempts=attempts)
     named, unreadable = {record.claim for record in folder.attempts}, {file.unit_id for file in damaged}
     journal = (
@@ -351,23 +355,27 @@ def check_runs_kept(audited: AuditData) -> Observations:
     if claims := tuple(entry.name for entry in journal if entry.name not in named):
         yield _make_observation("broken", "records-gone", claims=claims)
     if unread := damaged | (begun - stored - of_damaged):
-        attempts = _name_attempts((file.unit_id, file.number) for file in unread)
+        attempts = _format_attempt_names((file.unit_id, file.number) for file in unread)
         yield _make_observation("not decidable", "no-record", attempts=attempts)
     if foreign := _list_known({record.source for record in folder.attempts} - {"measured"}):
         yield _make_observation("not decidable", "foreign", sources=foreign)
     yield _make_observation("kept", "runs-kept", attempts=len(stored))
     if superseded := list_superseded(folder.attempts):
         kept = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
-        attempts = _name_attempts((file.unit_id, file.number) for file in kept)
+        attempts = _format_attempt_names((file.unit_id, file.number) for file in kept)
         yield _make_observation("kept", "superseded", attempts=attempts)
 
 
 def list_possible_trials(unit: str) -> list[str]:
     """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
-    return [job_ids("", unit, number)[1] for number in range(MOST_JOBS)] if unit.startswith("g") else [unit]
+    return (
+        [derive_job_ids("", unit, number)[1] for number in range(MOST_JOBS)]
+        if unit.startswith("g")
+        else [unit]
+    )
 
 
-def _name_attempts(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+def _format_attempt_names(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
     return tuple(f"{unit}-{number}" for unit, number in sorted(set(attempts)))
 
 
@@ -452,7 +460,7 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
     rows = table.comparable
     is_timed = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
     codes = Fields.from_frame(rows).codes
-    work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
+    work = combine_codes(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
     if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
         yield from _make_count_observation(
             "broken", "unlike-breakdowns", is_timed, len(rows), table=table.table.name
@@ -497,7 +505,7 @@ def _check_single_device_baselines(table: AuditedTable, alone: Runs) -> Observat
     may_move = {*find_tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
     free = set(SCALED).union(*(find_movable_fields(axis, may_move) for axis in SCALED))
     compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
-    alike = combine(len(both), [*compared, fields.codes["machine"]])
+    alike = combine_codes(len(both), [*compared, fields.codes["machine"]])
     lacks_single = ~np.isin(alike[: len(several)], alike[len(several) :])
     verdict: RuleVerdict = "broken" if _has_varying_devices(table.comparable) else "not decidable"
     yield from _make_count_observation(
@@ -532,7 +540,7 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     """Rule 5: whole epochs over all images, with every part of training in them."""
     ok = audited.ok
     is_extrapolated = ok["epoch_time_source"] == "extrapolated"
-    used, whole = ok["train_images"].astype("float64"), _known_images(ok, "train_images")
+    used, whole = ok["train_images"].astype("float64"), _list_image_counts(ok, "train_images")
     is_known = ok["images_per_epoch"].fillna(0) > 0
     yield from _make_count_observation("broken", "extrapolated", is_extrapolated, len(ok))
     yield from _make_count_observation(
@@ -545,7 +553,7 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     )
 
 
-def _known_images(runs: Runs, name: str) -> pd.Series[float]:
+def _list_image_counts(runs: Runs, name: str) -> pd.Series[float]:
     return pd.Series(
         [known and getattr(known, name) for known in runs["images"]], runs.index, dtype="float64"
     )
@@ -555,7 +563,7 @@ def check_input_included(audited: AuditData) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
     files, codes = ok["image_files"].mask(is_inferred(ok, "variant")), Fields.from_frame(ok).codes
-    work = combine(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
+    work = combine_codes(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
     lacks_loaded = is_resident & ~np.isin(work, work[is_loaded])
@@ -585,7 +593,7 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     """
     ok = audited.ok
     is_procedural = ok["data"].astype(str).str.partition(":")[0] == PROCEDURAL
-    side, native = ok["input_size"].astype("float64"), _known_images(ok, "size")
+    side, native = ok["input_size"].astype("float64"), _list_image_counts(ok, "size")
     is_blown_up = (side >= ENLARGED * native) & ~(is_procedural & (side <= USUAL_PX))
     is_known = side.notna() & (native.notna() | (side <= USUAL_PX))
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
@@ -635,8 +643,8 @@ def check_uncertainty(audited: AuditData) -> Observations:
 
 RULES: tuple[Callable[[AuditData], Observations], ...] = (
     check_accuracy_while_scaling, check_accuracy_reported, check_runs_kept, check_like_hardware, check_whole_epochs,
-    check_input_included, check_time_to_solution, check_same_run, check_sensible_sizes, check_ended_by_epochs,
+    check_input_included, check_time_to_solution, check_same_run_accuracy, check_sensible_sizes, check_ended_by_epochs,
     check_strong_or_weak, check_nothing_left_out, check_uncertainty,
 )  # fmt: skip
 """In the order of T. Hoefler's list; the last is of T. Hoefler and R. Belli."""
-ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run)
+ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run_accuracy)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from gpubench.analyze.grid import to_python_value
-from gpubench.analyze.series import DEVICES, combine
+from gpubench.analyze.series import DEVICES, combine_codes
 from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, make_rounds_remedy
 from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
-from gpubench.stats.choice import choose
+from gpubench.stats.choice import choose_row
 from gpubench.stats.power import find_rounds_for_choice
 
 WORK = ("model", "width", "input_size", "num_classes", "data", "machine")
@@ -54,8 +54,8 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
         return []
     along, _ = fields.encode_series("batch_size", rows.tied)
     devices = [name for name in DEVICES if name in rows.tied]  # more of them are another question
-    numbers = combine(len(fields), [along, *(fields.codes[name] for name in devices)])
-    works = combine(len(fields), [fields.codes[name] for name in WORK])
+    numbers = combine_codes(len(fields), [along, *(fields.codes[name] for name in devices)])
+    works = combine_codes(len(fields), [fields.codes[name] for name in WORK])
     names = [
         name for name in rows.varied if name != "batch_size" and (name in DEVICES or name not in rows.tied)
     ]
@@ -122,7 +122,7 @@ def _make_work_finding(
     def compare(row: int, other: int) -> Evidence:
         return rows.compare(rows.rates, row, other)
 
-    choice = choose(
+    choice = choose_row(
         {row: rates[row] for row in chosen.rows}, {row: memory.get(row) for row in chosen.rows}, compare
     )
     pick = choice.row

@@ -42,7 +42,7 @@ from gpubench.core.comparison import (
 )
 from gpubench.schema.cell import format_cell
 from gpubench.schema.record import ALLOTTED
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 from gpubench.stats.estimates import compare_percentages, mean
 
 HARDWARE = ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
@@ -161,7 +161,7 @@ def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
     }
 
 
-def _round(logarithm: float) -> float:
+def _round_log_ratio(logarithm: float) -> float:
     """Without its last digits: 1,050 are 5 % more than 1,000, and not a trifle above it."""
     return round(logarithm / LAST_DIGIT) * LAST_DIGIT
 
@@ -191,12 +191,14 @@ def _make_claims(
     )  # fmt: skip
     claims = [difference, replace(difference, design="equal", limit=limit)]
     if threshold is not None and name in COSTS:
-        far = _round(math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold))
+        far = _round_log_ratio(math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold))
         claims += [
             replace(difference, evidence=_shift(evidence, far), family=REGRESSION),
             # Exactly as much as the threshold is not beyond it.
             replace(
-                difference, design="below", limit=_round(math.log1p(threshold)) + is_exact * LAST_DIGIT / 2
+                difference,
+                design="below",
+                limit=_round_log_ratio(math.log1p(threshold)) + is_exact * LAST_DIGIT / 2,
             ),
         ]
     return claims
@@ -229,7 +231,7 @@ def _make_change(
         )
     if name != "memory":
         return change, rows.compare(figures, b, a)
-    center = _round(math.log(second / first))
+    center = _round_log_ratio(math.log(second / first))
     exact = StudentEstimate(center=center, error=0.0, degrees=1.0)
     processes = int(rows.get(b, "repeats")), int(rows.get(a, "repeats"))
     return change, Evidence(center=center, processes=processes, pairs=exact)
@@ -249,7 +251,7 @@ def compare_trials(
                 made = _make_claims(name, pair[1], pair[0], evidence, threshold) if evidence else []
                 measured[pair].append((change, len(made)))
                 claims += made
-    decided = iter(decide(claims))
+    decided = iter(decide_claims(claims))
     return tuple(
         ComparedTrial(
             a=a,

@@ -16,8 +16,8 @@ from gpubench.analyze.series import (
     DEVICES,
     Axes,
     Fields,
-    combine,
-    encode,
+    combine_codes,
+    encode_values,
     find_tied_fields,
     list_asked_fields,
 )
@@ -142,15 +142,16 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     Without an id, the second row of a job is one of a second group of that name.
     """
     jobs = summary.loc[summary["group"].notna(), ["group", "group_id", "job", "allowance"]]
-    group, ids = encode(jobs["group"]), encode(jobs["group_id"])
+    group, ids = encode_values(jobs["group"]), encode_values(jobs["group_id"])
     has_id = ids >= 0
-    namesakes = pd.Series(combine(len(jobs), [group, encode(jobs["job"])]))
+    namesakes = pd.Series(combine_codes(len(jobs), [group, encode_values(jobs["job"])]))
     again = namesakes.groupby(namesakes).cumcount().to_numpy()
-    unit = combine(
-        len(jobs), [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)]
+    unit = combine_codes(
+        len(jobs),
+        [group, ids, np.where(has_id, encode_values(jobs["allowance"]), -1), np.where(has_id, -1, again)],
     )
     order = np.lexsort((unit, group))
-    numbers = encode(unit[order])[np.argsort(order)]
+    numbers = encode_values(unit[order])[np.argsort(order)]
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
@@ -180,7 +181,7 @@ class RowArrays:
         self.fields = fields
         self.processes = processes
         self.size = len(summary)
-        self.machine = encode(summary["machine"])
+        self.machine = encode_values(summary["machine"])
         self.is_job = summary["group"].notna().to_numpy()
         self.is_ok = (summary["status"] == "ok").to_numpy()
         self.repeats = summary["repeats"].to_numpy()
@@ -231,7 +232,9 @@ def _compare_times(
     return ratios.scale(np.where(np.isfinite(factor), factor, 1.0))
 
 
-def _time_ratios(rows: RowArrays, numerator: Indices, denominator: Indices, compared: Ratios) -> Floats:
+def _compute_time_ratios(
+    rows: RowArrays, numerator: Indices, denominator: Indices, compared: Ratios
+) -> Floats:
     """Time of an image of these rows by that of others; missing where one did not end ok.
 
     Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
@@ -252,7 +255,7 @@ def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     alone = np.flatnonzero(~rows.is_job)
     fields = rows.fields.take(alone)
     named, _ = fields.encode_series(axis, tied)
-    place = combine(len(alone), [named, fields.codes[axis]])
+    place = combine_codes(len(alone), [named, fields.codes[axis]])
     is_only = np.bincount(place)[place] == 1
     before, after = np.arange(len(alone) - 1), np.arange(1, len(alone))
     fair = (named[before] == named[after]) & is_only[before] & is_only[after]
@@ -260,7 +263,7 @@ def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     current, previous = alone[after[fair]], alone[before[fair]]
     rows.labels["before"][current] = previous
 
-    memory, source = rows.get_positive_column("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
+    memory, source = rows.get_positive_column("gpu_mem_mib"), encode_values(rows.summary["gpu_mem_source"])
     with np.errstate(over="ignore"):
         memory_ratio = memory[current] / memory[previous]
     # A ratio of damaged figures that no float can hold is not known: its logarithm would be infinite.
@@ -268,7 +271,7 @@ def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     memory_ratio = np.where(is_known, memory_ratio, np.nan)
     rows.get_column("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
     times = _compare_times(rows, current, previous)
-    ratio = _time_ratios(rows, current, previous, times)
+    ratio = _compute_time_ratios(rows, current, previous, times)
     rows.get_column("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
     rows.fill_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).compute_ends(100, 1))
 
@@ -297,9 +300,9 @@ def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) ->
         named, _ = fields.encode_series(
             "batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())}
         )
-        place = combine(len(alone), [named, encode(share)])
+        place = combine_codes(len(alone), [named, encode_values(share)])
         has_single = np.bincount(place, is_single)[place] > 0
-        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.strategy)])
+        rivals = combine_codes(len(alone), [place, np.where(has_single, -1, fields.strategy)])
         is_candidate = is_single | ~has_single
         fewest = np.full(rivals.max() + 1, np.inf)
         np.minimum.at(fewest, rivals[is_candidate], devices[is_candidate])
@@ -312,7 +315,7 @@ def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) ->
         scaled, compared_with = alone[is_compared], alone[baseline[is_compared]]
         rows.labels[f"{name}_baseline"][scaled] = compared_with
         times = _compare_times(rows, compared_with, scaled)
-        speedup = _time_ratios(rows, compared_with, scaled, times)
+        speedup = _compute_time_ratios(rows, compared_with, scaled, times)
         times = times.where(scaled != compared_with)
         share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
         rows.get_column(f"{name}_efficiency_pct")[scaled] = speedup * share_of_devices
@@ -338,7 +341,7 @@ def _fill_slowdowns(rows: RowArrays, members: Members, runs: Runs) -> None:
     rows.fill_ends("slowdown", "", jobs, slowdowns.compute_ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
-    groups = combine(rows.size, [units, encode(rows.summary["hardware"])])[has_id]
+    groups = combine_codes(rows.size, [units, encode_values(rows.summary["hardware"])])[has_id]
     for _, places in pd.Series(np.flatnonzero(has_id)).groupby(groups):
         if (rows.repeats[places] > 1).any():
             _fill_overlap_gain(rows, places.to_numpy())
@@ -351,7 +354,7 @@ def _match_solo_rows(rows: RowArrays, members: Members, runs: Runs) -> None:
     ended = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
     is_job = rows.is_job[row]
     trials = ended["trial_id"].where(~is_job, ended["solo_id"])
-    key = combine(len(row), [encode(trials), encode(ended["machine"])])
+    key = combine_codes(len(row), [encode_values(trials), encode_values(ended["machine"])])
     solo = np.full(len(row), -1)  # of each key
     solo[key[~is_job]] = row[~is_job]
     is_compared = is_job & (rows.repeats > 1)[row] & (solo[key] >= 0)
@@ -431,19 +434,22 @@ def _fill_intervals(rows: RowArrays) -> None:
         return
     _fill_crossings(rows)
     every = np.arange(rows.size)
-    times = Means.from_groups(processes.row, processes.logs("epoch_time_s"), rows.size)
+    times = Means.from_groups(processes.row, processes.compute_logs("epoch_time_s"), rows.size)
     is_timed = times.count > 1
     rows.fill_ends("epoch_time", "_s", every, _find_ends(times))
     whole = processes.figures["has_all_figures"].astype(bool)
     has_whole = np.bincount(processes.row, whole, rows.size) > 0
-    joules = np.where(whole | ~has_whole[processes.row], processes.logs("energy_j"), np.nan)
+    joules = np.where(whole | ~has_whole[processes.row], processes.compute_logs("energy_j"), np.nan)
     low, high = (
         np.where(is_timed, end, np.nan)
         for end in _find_ends(Means.from_groups(processes.row, joules, rows.size))
     )
     rows.fill_ends("images_per_joule", "", every, (images / high, images / low))
     errors = (
-        np.where(np.isnan(processes.logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]) / 100
+        np.where(
+            np.isnan(processes.compute_logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]
+        )
+        / 100
     )
     within = Means.from_groups(processes.row, errors**2, rows.size)
     rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
@@ -464,7 +470,7 @@ def _fill_crossings(rows: RowArrays) -> None:
     """
     processes = rows.processes
     is_first = processes.figures["round"] == 1
-    row, logs = processes.row[is_first], processes.logs("top1_crossing_s")[is_first]
+    row, logs = processes.row[is_first], processes.compute_logs("top1_crossing_s")[is_first]
     seeds = np.bincount(row, minlength=rows.size)
     crossed = Means.from_groups(row, logs, rows.size)
     several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)

@@ -25,8 +25,8 @@ from gpubench.analyze.table_rows import (
 )
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import clean, format_list
-from gpubench.plan.max_batch import are_tries
+from gpubench.basics.words import clean_line, format_list
+from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.state import collect_out_of_memory, plan_first_round
@@ -36,8 +36,8 @@ from gpubench.results.counting import (
     select_counting,
     select_first_round,
 )
-from gpubench.results.home import no_results_folder, results_in
-from gpubench.results.plans import StoredPlan, stored_plans
+from gpubench.results.home import list_results_in, make_no_results_error
+from gpubench.results.plans import StoredPlan, read_stored_plans
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.schema.cell import format_cell
@@ -45,7 +45,7 @@ from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
 from gpubench.schema.doubts import SLOW_CPU_PCT
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
     problems: list[str] = []
 
     def report_problem(line: str) -> None:
-        problems.append(clean(line))
+        problems.append(clean_line(line))
         tell(line)
 
     results = Results(path)
@@ -138,7 +138,7 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
         raise errors[-1]
     counts = Counter(folder.name for folder in folders)
     return [
-        folder if counts[folder.name] == 1 else replace_folder(folder, name=clean(str(folder.path)))
+        folder if counts[folder.name] == 1 else replace_folder(folder, name=clean_line(str(folder.path)))
         for folder in folders
     ]
 
@@ -146,14 +146,14 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
 def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     """The records of a folder that can be read. Raises UnusableError where there are none."""
     if not results.folder.is_dir():
-        raise no_results_folder(results.folder)
+        raise make_no_results_error(results.folder)
     lines: list[str] = []
-    records = results.records(lines.append)
+    records = results.read_records(lines.append)
     for line in lines:
         tell(line)
     if records:
         return records
-    if inside := results_in(results.folder):
+    if inside := list_results_in(results.folder):
         names = format_list([folder.name for folder in inside])
         raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
     raise UnusableError(f"{results.folder} holds no record{' that can be read' if lines else 's'}")
@@ -187,7 +187,7 @@ def build_folder_from_records(
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
     """
     chosen = select_counting(records)
-    plans, wrong = stored_plans(results, records)
+    plans, wrong = read_stored_plans(results, records)
     for line in wrong:
         tell(line)
     planned = _make_planned_rows(plans, records, list(chosen.values()), skips or {})
@@ -215,7 +215,9 @@ def build_folder_from_plan(
     chosen = select_counting(record for record in records if record.trial_id in jobs)
     measured = {record.trial_id for record in chosen.values()}
     planned = PlannedRows(
-        rows=[_planned_row(job, name, skips.get(id_)) for id_, job in jobs.items() if id_ not in measured],
+        rows=[
+            _make_planned_row(job, name, skips.get(id_)) for id_, job in jobs.items() if id_ not in measured
+        ],
         axes={name: list(plan.experiment.varied)},
         questions={name: plan.experiment.question},
         members={name: list(jobs)},
@@ -275,7 +277,7 @@ def build_folder(
     _add_group_facts(runs)
     tables, summary, members = _build_tables(runs, planned)
     folder = Folder(
-        name=clean(path.resolve().name),
+        name=clean_line(path.resolve().name),
         path=path,
         runs=runs,
         summary=summary,
@@ -326,7 +328,7 @@ def _make_planned_rows(
                     planned.elsewhere.add(job.trial_id)
                 why = skips.get(job.trial_id) or skipped.get(unit.unit_id)
                 why = why if job.trial_id in ids_here else None
-                planned.rows.append(_planned_row(job, name, why))
+                planned.rows.append(_make_planned_row(job, name, why))
     planned.members = {
         name: [trial for ids in by_fields.values() for trial in ids] for name, by_fields in units.items()
     }
@@ -334,7 +336,7 @@ def _make_planned_rows(
     return planned
 
 
-def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
+def _make_planned_row(job: Job, experiment: str, why: str | None) -> Row:
     """The row of a planned trial of which no record counts. `why`: it is skipped."""
     row = replace(
         Row.make_from_columns(job.trial.as_json()),
@@ -420,9 +422,11 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
         kinds = list(dict.fromkeys(runs["kind"].iloc[places]))
         for kind in kinds:
             alike = runs.iloc[places[(runs["kind"].iloc[places] == kind).to_numpy()]]
-            title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
+            title = clean_line(f"{name}, {kind}" if len(kinds) > 1 else name)
             summary, table_members, arrangement = build_summary(
-                alike, planned.axes.get(name, []), is_of_tries=are_tries(name, alike["steps"].fillna(0))
+                alike,
+                planned.axes.get(name, []),
+                is_of_tries=is_try_experiment(name, alike["steps"].fillna(0)),
             )
             summary.index += label
             for column in LABELS:
@@ -431,7 +435,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             summary.insert(0, "table", len(tables))
             tables.append(
                 Table(
-                    name=title, experiment=name, kind=kind, question=clean(planned.questions.get(name, "")),
+                    name=title, experiment=name, kind=kind, question=clean_line(planned.questions.get(name, "")),
                     rows=tuple(summary.index.tolist()), runs=tuple(alike.index.tolist()), **vars(arrangement),
                 )
             )  # fmt: skip
@@ -500,7 +504,7 @@ def make_summary_with_sharing(folder: Folder) -> Summary:
     words: dict[int, str] = {}
     for table in folder.tables:
         rows = make_table_rows(folder, table)
-        for finding in sharing.make_findings(rows, decide(sharing.make_claims(rows))):
+        for finding in sharing.make_findings(rows, decide_claims(sharing.make_claims(rows))):
             words |= {
                 row: group.overlaps[0] if len(group.overlaps) == 1 else "unknown"
                 for group in finding.groups

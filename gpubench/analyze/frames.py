@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gpubench.analyze.series import Codes, combine, encode
+from gpubench.analyze.series import Codes, combine_codes, encode_values
 from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import find_kind, format_value_text
@@ -139,16 +139,18 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     size = len(runs)
     position = np.arange(size)
     ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(position, index=runs.index).astype(str))
-    config = combine(size, [encode(ids), encode(runs["group"]), encode(runs["job"])])
+    config = combine_codes(
+        size, [encode_values(ids), encode_values(runs["group"]), encode_values(runs["job"])]
+    )
     hardware = find_hardware(runs)
     is_placed = runs["machine"].notna().to_numpy()
-    got = [encode(hardware), *(encode(runs[name]) for name in ("cpus", "workers", "allowance"))]
-    place = combine(size, got)
+    got = [encode_values(hardware), *(encode_values(runs[name]) for name in ("cpus", "workers", "allowance"))]
+    place = combine_codes(size, got)
     first_place = np.full(size, -1)  # of each configuration
     first_place[config[is_placed][::-1]] = place[is_placed][::-1]
     place = np.where(is_placed, place, first_place[config])
     is_joining = ~is_placed & (place >= 0)
-    row = combine(size, [config, place])
+    row = combine_codes(size, [config, place])
     begin = np.full(size, size)
     np.minimum.at(begin, row[~is_joining], position[~is_joining])
     is_bad = (runs["status"] != "ok").to_numpy()
@@ -238,7 +240,7 @@ def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> Non
     for column in (*every, *first_round):
         _fill_figure(summary, column, aggregates[column.name])
     times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
-    wide = interquartile_ranges(times).reindex(aggregates.index)
+    wide = compute_interquartile_ranges(times).reindex(aggregates.index)
     _fill_figure(summary, BY_NAME["epoch_time_iqr_s"], wide)
     rows = aggregates.index
     s = summary.loc[rows]
@@ -265,7 +267,7 @@ def _aggregate(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> 
         if name == "slowest_rank":  # ranks have no median
             aggregates[name] = first.where(members.nunique(dropna=False) == 1)
         elif name == "full_together":
-            aggregates[name] = _keep_frequent_codes(pool[name], number)
+            aggregates[name] = _join_frequent_codes(pool[name], number)
         elif name == "solo_id":  # where no two share one, any will do
             aggregates[name] = first
         else:
@@ -273,7 +275,7 @@ def _aggregate(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> 
     return aggregates
 
 
-def _keep_frequent_codes(words: pd.Series[Any], number: Codes) -> pd.Series[Any]:
+def _join_frequent_codes(words: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """The words, joined by +, that at least half of the runs of each row have."""
     codes = pd.Series(words.str.split("+").to_numpy(), index=number).explode().dropna()
     counts = codes.groupby([codes.index, codes.to_numpy()], sort=False).size()
@@ -323,11 +325,13 @@ def is_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
     times = times.dropna()
     groups = times.groupby(level=0)
     count, middle = groups.count(), groups.median()
-    wide = interquartile_ranges(times).reindex(count.index).where(count > 2, groups.max() - groups.min())
+    wide = (
+        compute_interquartile_ranges(times).reindex(count.index).where(count > 2, groups.max() - groups.min())
+    )
     return (count > 1) & (wide > SPREAD_PCT / 100 * middle)
 
 
-def interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
+def compute_interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
     """Of the known values under each label that has two or more; quartiles as `statistics.quantiles`, inclusive."""
     labels = values.index.to_numpy()
     order = np.lexsort((values.to_numpy(), labels))

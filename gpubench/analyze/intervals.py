@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.schema import hosts
-from gpubench.stats.distributions import t_quantile
+from gpubench.stats.distributions import compute_t_quantile
 from gpubench.stats.estimates import ALPHA, compare_rounds, find_half_width
 
 FEWEST_ROUNDS = 3
@@ -45,10 +45,10 @@ class Processes:
         return cls(
             row=row[several],
             node=ended["host"].fillna("").to_numpy(dtype=object),
-            figures={name: _as_numbers(ended[name]) for name in names},
+            figures={name: _encode_numbers(ended[name]) for name in names},
         )
 
-    def logs(self, figure: str) -> Floats:
+    def compute_logs(self, figure: str) -> Floats:
         """The logarithm of a figure; NaN where it is not above 0."""
         values = self.figures[figure]
         return np.log(np.where(values > 0, values, np.nan))
@@ -66,7 +66,7 @@ class Processes:
         }
 
 
-def _as_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
+def _encode_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return values.to_numpy("float64", na_value=np.nan)
     return values.to_numpy()
@@ -101,7 +101,7 @@ class Means:
         """Half the width of the 95 % interval of each mean; NaN under two values."""
         half, has_several = np.full(len(self.count), np.nan), self.count > 1
         count, variance = self.count[has_several], self.variance[has_several]
-        half[has_several] = t_quantile(1 - ALPHA / 2, count - 1) * np.sqrt(variance / count)
+        half[has_several] = compute_t_quantile(1 - ALPHA / 2, count - 1) * np.sqrt(variance / count)
         return half
 
 
@@ -193,7 +193,7 @@ def _compare(
     if is_one_machine and shares[0] != shares[1]:
         half = math.inf
     elif by_processes:
-        half = float(t_quantile(1 - ALPHA / 2, min(map(len, sides)) - 1)) * welch.error
+        half = float(compute_t_quantile(1 - ALPHA / 2, min(map(len, sides)) - 1)) * welch.error
     else:
         half = find_half_width(welch, ALPHA / 2)
     return evidence.center, half, False

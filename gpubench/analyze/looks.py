@@ -17,7 +17,7 @@ from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.stats.choice import FIRM_BOUND, bound_gain
-from gpubench.stats.decisions import count_looks, decide, find_alpha_divisor
+from gpubench.stats.decisions import count_looks, decide_claims, find_alpha_divisor
 
 SAME_RATE = math.log1p(0.02)
 """Rates that differ by less are the same: that, too, is an answer."""
@@ -42,7 +42,7 @@ def list_open_rows(rows: TableRows, processes_a_round: int) -> list[tuple[int, .
     scaling = network_size.make_claims(rows) or devices.make_claims(rows)
     differences = [claim for claim in (*scaling, *versus.make_claims(rows)) if claim.metric == versus.RATE]
     groups = [claim for claim in sharing.make_claims(rows) if claim.metric == sharing.WORK]
-    choices = batch_size.make_findings(rows, decide(batch_size.make_claims(rows)))
+    choices = batch_size.make_findings(rows, decide_claims(batch_size.make_claims(rows)))
     if not (differences or groups or choices):
         return None
     return [
@@ -53,7 +53,7 @@ def list_open_rows(rows: TableRows, processes_a_round: int) -> list[tuple[int, .
 
 
 def _decide_at_looks(claims: Sequence[Claim], processes_a_round: int) -> list[Claim]:
-    return decide(claims, [count_looks(claim.evidence, processes_a_round) for claim in claims])
+    return decide_claims(claims, [count_looks(claim.evidence, processes_a_round) for claim in claims])
 
 
 def _list_open_differences(claims: Sequence[Claim], processes_a_round: int) -> list[tuple[int, int]]:

@@ -16,7 +16,15 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.grid import list_labelled_rows
-from gpubench.analyze.series import AUTO, CANDIDATES, FOLLOWS, OLD_DEFAULTS, Codes, combine, encode
+from gpubench.analyze.series import (
+    AUTO,
+    CANDIDATES,
+    FOLLOWS,
+    OLD_DEFAULTS,
+    Codes,
+    combine_codes,
+    encode_values,
+)
 from gpubench.analyze.versus import DERIVED_FIELDS
 from gpubench.schema import catalog
 from gpubench.schema.record import ALLOTTED
@@ -59,7 +67,7 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
     if exact.pairs or exact.several:
         return exact
     is_b = rows["is_b"].to_numpy(dtype=bool)
-    codes = {str(name): encode(identity[name]) for name in identity}
+    codes = {str(name): encode_values(identity[name]) for name in identity}
     apart = tuple(name for name, values in codes.items() if not np.isin(values[is_b], values[~is_b]).any())
     # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
     if "model" in apart and not all(map(catalog.is_user_model, map(str, identity["model"]))):
@@ -125,15 +133,19 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
 
 def number_matched_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
     """A number for each row, equal in rows of one trial; of a job of a group: of one job beside the same neighbours."""
-    trial = combine(len(rows), [encode(rows["kind"]), *(encode(identity[name]) for name in identity)])
+    trial = combine_codes(
+        len(rows), [encode_values(rows["kind"]), *(encode_values(identity[name]) for name in identity)]
+    )
     is_job = rows["group"].notna().to_numpy()
-    group = combine(len(rows), [encode(rows[name]) for name in ("is_b", "table", "unit")])[is_job]
+    group = combine_codes(len(rows), [encode_values(rows[name]) for name in ("is_b", "table", "unit")])[
+        is_job
+    ]
     jobs = pd.Series(trial[is_job])
     neighbours = jobs.groupby(group).agg(lambda trials: str(sorted(trials)))
     neighbour, number = (np.full(len(rows), -1) for _ in range(2))
-    neighbour[is_job] = encode(neighbours[group])
+    neighbour[is_job] = encode_values(neighbours[group])
     number[is_job] = jobs.groupby([group, trial[is_job]]).cumcount()
-    return combine(len(rows), [trial, neighbour, number])
+    return combine_codes(len(rows), [trial, neighbour, number])
 
 
 def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
@@ -141,7 +153,7 @@ def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
     unpaired = rows.assign(trial=trial).sort_values("is_b", kind="stable")
     pairs: list[tuple[int, int]] = []
     for names in (["trial"], ["trial", "machine"], ["trial", "machine", *ALLOTTED]):
-        place = combine(len(unpaired), [encode(unpaired[name]) for name in names])
+        place = combine_codes(len(unpaired), [encode_values(unpaired[name]) for name in names])
         is_b = unpaired["is_b"].to_numpy()
         is_pair = (
             ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(unpaired) else is_b

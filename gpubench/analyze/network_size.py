@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpubench.analyze import devices
-from gpubench.analyze.series import combine
+from gpubench.analyze.series import combine_codes
 from gpubench.analyze.table_rows import (
     TableRows,
     find_certainty,
@@ -37,7 +37,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Series are of one strategy on equally many devices against equally many, with each network once. A network whose
     size is not known is in none.
     """
-    codes = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
+    codes = combine_codes(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
     if len(np.unique(codes[rows.is_compared])) < FEWEST_NETWORKS:
         return []
     summary = rows.summary.assign(devices=rows.devices)

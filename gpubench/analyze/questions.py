@@ -14,7 +14,7 @@ from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, TargetFinding, VersusFinding
 from gpubench.core.report import Report
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 class Question(Protocol):
@@ -40,7 +40,7 @@ def answer_table(rows: TableRows) -> list[Finding]:
     findings = [
         finding
         for question in QUESTIONS
-        for finding in question.make_findings(rows, decide(question.make_claims(rows)))
+        for finding in question.make_findings(rows, decide_claims(question.make_claims(rows)))
     ]
     if any(isinstance(finding, NetworkSizeFinding) for finding in findings):
         # Its speed-ups are those of more devices.

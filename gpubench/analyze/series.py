@@ -55,13 +55,13 @@ PLACES = ("machine", "gpu_name", "cpu_name", "group", "job")
 """Columns beside the fields that say where a row ran."""
 
 
-def encode(values: Any) -> Codes:
+def encode_values(values: Any) -> Codes:
     """A number for each value, in order of first appearance; -1 where it is missing."""
     codes: Codes = pd.factorize(values)[0].astype(np.int64)
     return codes
 
 
-def combine(size: int, columns: Iterable[Codes]) -> Codes:
+def combine_codes(size: int, columns: Iterable[Codes]) -> Codes:
     """A number for each combination of these codes, in order of first appearance; missing values are values here.
 
     `size`: how many rows there are; without columns they are all alike.
@@ -113,8 +113,8 @@ class Fields:
         for name in CANDIDATES:
             values = frame[name]
             default = OLD_DEFAULTS.get(name)
-            codes[name] = encode(values if default is None else values.fillna(default))
-        codes |= {name: encode(frame[name]) for name in PLACES if name in frame}
+            codes[name] = encode_values(values if default is None else values.fillna(default))
+        codes |= {name: encode_values(frame[name]) for name in PLACES if name in frame}
         different = frame["gpu_ids"].drop_duplicates().dropna()
         counting = {ids for ids in different if ids == tuple(range(len(ids)))}
         is_first_gpus = frame["gpu_ids"].isin(counting).to_numpy()
@@ -151,7 +151,7 @@ class Fields:
     @cached_property
     def strategy(self) -> Codes:
         """How the devices shared the work: the strategy, and what belongs to that alone."""
-        return combine(len(self), [self.codes[name] for name in STRATEGY_FIELDS])
+        return combine_codes(len(self), [self.codes[name] for name in STRATEGY_FIELDS])
 
     def is_numeric(self, field: str) -> bool:
         """Whether all values of a field are numbers."""
@@ -187,9 +187,9 @@ class Fields:
         """Whether rows that are equal in all of `by` never differ in `field`."""
         if self.counts[field] <= 1:
             return True
-        groups = combine(len(self), [self.codes[name] for name in by])
+        groups = combine_codes(len(self), [self.codes[name] for name in by])
         known = self.codes[field] >= 0 if field in AUTO else np.ones(len(self), dtype=bool)
-        both = combine(len(self), [groups, self.codes[field]])
+        both = combine_codes(len(self), [groups, self.codes[field]])
         return len(np.unique(both[known])) == len(np.unique(groups[known]))
 
     def list_varied_fields(self, axes: Axes = ()) -> tuple[str, ...]:
@@ -202,10 +202,10 @@ class Fields:
             field
             for field in CANDIDATES
             if self.counts[field] > 1
-            and (field in wanted or field not in FOLLOWS or not self._is_following(field))
+            and (field in wanted or field not in FOLLOWS or not self._is_redundant(field))
         )
 
-    def _is_following(self, field: str) -> bool:
+    def _is_redundant(self, field: str) -> bool:
         """Whether a field tells nothing beside those of FOLLOWS.
 
         Of GPU ids, only that they are the first so many, or stand for these where one was lost; of loaders, only if
@@ -269,8 +269,8 @@ class Fields:
         shown = [field for field in fields if not self._is_implied(field, fields)]
         codes = {field: self.encode_workload(field, free) for field in fields}
         # A planned row, which lacks what the machine settles, joins the series that it will be of.
-        every = combine(len(self), [*codes.values(), *several])
-        return combine(len(self), [*(codes[field] for field in shown), *several]), every
+        every = combine_codes(len(self), [*codes.values(), *several])
+        return combine_codes(len(self), [*(codes[field] for field in shown), *several]), every
 
     def _is_implied(self, field: str, fields: Collection[str]) -> bool:
         """Whether a series need not be named by `field`: other ones of `fields` determine it."""

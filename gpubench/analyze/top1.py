@@ -15,8 +15,8 @@ from gpubench.analyze.series import (
     CANDIDATES,
     Axes,
     Fields,
-    combine,
-    encode,
+    combine_codes,
+    encode_values,
     find_tied_fields,
     list_asked_fields,
 )
@@ -133,7 +133,11 @@ def list_compared_pairs(
     apart = [fields.codes[name] for name in (*CANDIDATES, "machine") if name not in free]
     values = fields.frame[field]
     frame = pd.DataFrame(
-        {"place": combine(len(fields), [*apart, encode(images)]), "value": values, "label": values.index}
+        {
+            "place": combine_codes(len(fields), [*apart, encode_values(images)]),
+            "value": values,
+            "label": values.index,
+        }
     )
     if fields.is_numeric(field):
         frame = frame.sort_values("value", kind="stable")

@@ -132,7 +132,7 @@ def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
 
 def list_phases(record: Record, samples: Samples) -> list[Phase]:
     """Warm-up and window, or epochs, in the time of the samples; none where the launch is not known."""
-    launched = record.span.launched if record.span else find_launch(record, samples)
+    launched = record.span.launched if record.span else find_launch_time(record, samples)
     if launched is None:
         return []
     is_stream = record.result.epoch_time_source == STEADY
@@ -148,7 +148,7 @@ def list_phases(record: Record, samples: Samples) -> list[Phase]:
     ]
 
 
-def find_launch(record: Record, samples: Samples) -> float | None:
+def find_launch_time(record: Record, samples: Samples) -> float | None:
     """When the trial was launched, on the clock of the windows; for records of a version that did not keep it, by the
     end of the last step, which both clocks have."""
     steps = [seconds for (_, metric), line in samples.items() if metric == STEP_TIME for seconds, _ in line]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine, encode
+from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine_codes, encode_values
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
@@ -106,7 +106,7 @@ def list_pairs_by_value(rows: TableRows, field: str) -> Iterator[list[tuple[int,
     frame = pd.DataFrame(
         {
             "place": encode_other_fields(fields, field),
-            "value": encode(fields.frame[field]),
+            "value": encode_values(fields.frame[field]),
             "label": fields.frame.index,
         }
     )
@@ -127,7 +127,7 @@ def encode_other_fields(fields: Fields, field: str) -> Codes:
     codes += [
         np.where(_has_default_value(fields.frame, name, field), -1, fields.codes[name]) for name in following
     ]
-    return combine(len(fields), [*codes, fields.codes["machine"]])
+    return combine_codes(len(fields), [*codes, fields.codes["machine"]])
 
 
 def _has_default_value(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
-from gpubench.basics.words import clean
+from gpubench.basics.words import clean_line
 from gpubench.core.report import Selection
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import TABLE_BY_NAME, Column
@@ -100,7 +100,7 @@ class TableView:
         if not (self.where or self.sort):
             return None
         order = tuple(f"{name}{' downward' * is_downward}" for name, is_downward in self.sort)
-        where = tuple(clean(condition.text) for condition in self.where)
+        where = tuple(clean_line(condition.text) for condition in self.where)
         return Selection(rows=rows, total=total, where=where, sort=order)
 
 

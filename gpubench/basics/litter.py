@@ -26,11 +26,11 @@ OLD_S = 3600.0
 
 def name_temporary(path: Path) -> Path:
     """Where a file is written before it is renamed to `path`: beside it, under a name that no other process uses."""
-    return path.with_name(f".{path.name}.{_namespace_id()}-{secrets.token_hex(3)}-{os.getpid()}.tmp")
+    return path.with_name(f".{path.name}.{_make_namespace_id()}-{secrets.token_hex(3)}-{os.getpid()}.tmp")
 
 
 @functools.cache
-def _namespace_id() -> str:
+def _make_namespace_id() -> str:
     """8 signs for this boot and this pid namespace, inside which process ids mean something."""
     return hashlib.sha256(f"{read_boot_id()} {read_pid_namespace()}".encode()).hexdigest()[:8]
 
@@ -48,7 +48,7 @@ def remove_abandoned_files(folder: Path, now: float) -> None:
                 OSError
             ):  # gone meanwhile, or it may not be removed: litter does no harm
                 status = path.lstat()
-                is_dead = match[1] == _namespace_id() and not psutil.pid_exists(int(match[2]))
+                is_dead = match[1] == _make_namespace_id() and not psutil.pid_exists(int(match[2]))
                 is_own_file = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
                 if is_own_file and (is_dead or now - status.st_mtime > OLD_S):
                     path.unlink()

@@ -12,18 +12,18 @@ from collections.abc import Iterator
 def reserve_port(address: str) -> Iterator[int]:
     """A port of this host's IP address `address` that no other user gets meanwhile, though nobody listens there yet:
     `open_listener` does, in the process that is told of it. Raises OSError."""
-    with _bound(address, 0) as held:
+    with _bind_socket(address, 0) as held:
         yield int(held.getsockname()[1])
 
 
 def open_listener(address: str, port: int) -> socket.socket:
     """Listens at a reserved port: at this one address, and at no other of this host's. Raises OSError."""
-    bound = _bound(address, port)
+    bound = _bind_socket(address, port)
     bound.listen(socket.SOMAXCONN)
     return bound
 
 
-def _bound(address: str, port: int) -> socket.socket:
+def _bind_socket(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

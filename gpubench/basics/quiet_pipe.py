@@ -72,14 +72,14 @@ def ignore_lost_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError:
-        silence(sys.stdout, sys.stderr)
+        discard_streams(sys.stdout, sys.stderr)
     try:
         sys.stderr.flush()  # it may hold back what could not be written before
     except OSError:
-        silence(sys.stderr)
+        discard_streams(sys.stderr)
 
 
-def silence(*streams: IO[str]) -> None:
+def discard_streams(*streams: IO[str]) -> None:
     """Sends these streams nowhere, so that the interpreter's own flush at its end has no complaint."""
     for stream in streams:
         with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number

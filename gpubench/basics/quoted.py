@@ -18,7 +18,7 @@ LONGEST_SHOWN = 120
 """Characters of a value in a message; a file's path fits."""
 
 
-def clean(text: str, longest: int | None = None) -> str:
+def clean_line(text: str, longest: int | None = None) -> str:
     """One line without control codes and without what no encoding can say; cut after `longest` characters."""
     # Cut before, too: a pattern over megabytes of an endless line costs seconds.
     plain = ANSI.sub("", text if longest is None else text[: 4 * longest])

@@ -17,7 +17,7 @@ make 50 MiB. A plan whose axis has 100,000 values, the most, has 1 to 3 MiB.
 """
 
 
-def read_regular(path: Path | str, largest: int = LARGEST) -> bytes:
+def read_regular_file(path: Path | str, largest: int = LARGEST) -> bytes:
     """The bytes of a file, whose like a reader never waits for: at most so many.
 
     Raises OSError, with a reason in `strerror`, for all that can't be read and for what is no regular file: the reader

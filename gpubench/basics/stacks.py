@@ -22,8 +22,8 @@ from pathlib import Path
 import psutil
 
 import gpubench
-from gpubench.basics.quoted import clean
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.quoted import clean_line
+from gpubench.basics.regular_file import read_regular_file
 
 ASK = signal.SIGRTMIN + 13
 """A real-time signal, which hardly anybody uses. Only processes that said they hear it are sent one."""
@@ -100,7 +100,7 @@ def find_user_frame(text: str) -> str:
     for line in main.splitlines():
         frame = _FRAME.match(line)
         if frame and _is_user_code(frame["file"]):
-            return clean(f"{Path(frame['file']).name}:{frame['line']} {frame['function']}", 100)
+            return clean_line(f"{Path(frame['file']).name}:{frame['line']} {frame['function']}", 100)
     return ""
 
 
@@ -112,7 +112,7 @@ def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack
     """Where the processes of a trial are, those among `alive` that listen, by name. Takes ANSWER_S at most."""
     by_pid = {process.pid: process for process in alive}
     files_by_pid: dict[int, tuple[Path, int]] = {}
-    for path in _files(scratch):
+    for path in _list_stack_files(scratch):
         pid = int(path.name.rpartition("-")[2])
         if pid in by_pid:
             files_by_pid[pid] = path, _size(path)
@@ -141,7 +141,7 @@ def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack
     return sorted(stacks, key=lambda stack: [int(n) for n in re.findall(r"\d+", stack.name)][::-1])
 
 
-def _files(scratch: Path) -> Iterator[Path]:
+def _list_stack_files(scratch: Path) -> Iterator[Path]:
     with contextlib.suppress(OSError):  # no process of the trial came as far as listening
         for path in (scratch / FOLDER).iterdir():
             pid = path.name.rpartition("-")[2]
@@ -158,7 +158,7 @@ def _size(path: Path) -> int:
 
 def _read(path: Path, start: int) -> str:
     try:
-        return read_regular(path)[start:][: 1 << 20].decode(errors="replace")
+        return read_regular_file(path)[start:][: 1 << 20].decode(errors="replace")
     except OSError:
         return ""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 
-__all__ = ["LOGGED", "WORDS", "clean", "format_count", "format_list", "format_machine_name"]
+__all__ = ["LOGGED", "WORDS", "clean_line", "format_count", "format_list", "format_machine_name"]
 
 WORDS = {"oom": "out of memory"}
 """Statuses that have a longer name where people read it."""

@@ -66,5 +66,5 @@ def export(
         given += [f"--{dialect}"] * (dialect != DEFAULT_OPTIONS.dialect)
         if given:
             raise UsageError(f"--to hands runs over, and {given[0]} writes a file; give one of them")
-        raise typer.Exit(command.hand_over(results, to=to, place=out))
+        raise typer.Exit(command.export_to_tracker(results, to=to, place=out))
     raise typer.Exit(command.export(results, form=form, out=Path(out) if out else None, options=options))

@@ -76,7 +76,7 @@ def make_completer(names: Callable[[], Iterable[str]]) -> Callable[[str], list[s
 def list_named_values(field: str) -> Sequence[str]:
     """The values of a trial field that have names; of numbers none."""
     named: Mapping[str, Iterable[str]] = {
-        "model": catalog.models(),
+        "model": catalog.list_models(),
         "strategy": catalog.STRATEGIES,
         "variant": catalog.VARIANTS,
         "optimizer": catalog.OPTIMIZERS,

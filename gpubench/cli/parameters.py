@@ -14,8 +14,8 @@ from typing import Any, get_type_hints
 import typer
 
 from gpubench.cli import options
-from gpubench.plan.sweep_options import Declared, Options, RunOptions
-from gpubench.schema.field import Option, order_names
+from gpubench.plan.sweep_options import OptionDeclaration, Options, RunOptions
+from gpubench.schema.field import FieldOption, order_names
 from gpubench.schema.trial_fields import ABOUT
 
 
@@ -65,7 +65,7 @@ class SweepCommand:
         )
 
 
-def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) -> inspect.Parameter:
+def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: OptionDeclaration) -> inspect.Parameter:
     """A field of options as a parameter of a command."""
     is_many = hint == tuple[str, ...]
     declared = typer.Option(
@@ -89,7 +89,7 @@ def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -
     }
 
 
-def _make_field_parameter(name: str, option: Option) -> inspect.Parameter:
+def _make_field_parameter(name: str, option: FieldOption) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
     if option.is_flag:
         return _make_keyword(name, bool, options.flag(option.name, option.help, rich_help_panel=options.RUN))

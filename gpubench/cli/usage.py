@@ -48,11 +48,11 @@ class CommandGroup(TyperGroup):
         return _simplify_help(super().get_params(ctx))
 
     def make_context(self, *args: Any, **given: Any) -> Any:
-        with _aborted_by_ctrl_c():
+        with _abort_on_ctrl_c():
             return super().make_context(*args, **given)
 
     def invoke(self, ctx: Any) -> Any:
-        with _aborted_by_ctrl_c():
+        with _abort_on_ctrl_c():
             return super().invoke(ctx)
 
 
@@ -67,7 +67,7 @@ def _simplify_help(params: Sequence[Any]) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _aborted_by_ctrl_c() -> Iterator[None]:
+def _abort_on_ctrl_c() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:

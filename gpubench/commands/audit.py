@@ -8,10 +8,10 @@ from rich.console import Console
 
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
-from gpubench.commands.folders import print_text, warn
+from gpubench.commands.folders import print_text, print_warning
 from gpubench.render import audit as render
 from gpubench.render.terminal import WIDTH
-from gpubench.results.home import newest_results
+from gpubench.results.home import find_newest_results
 
 
 def audit(path: Path | None, *, form: str | None = None) -> int:
@@ -19,8 +19,8 @@ def audit(path: Path | None, *, form: str | None = None) -> int:
 
     Raises UnusableError for a folder that can't be read.
     """
-    path = path or newest_results()
-    findings = audit_folder(read_folder(path, warn))
+    path = path or find_newest_results()
+    findings = audit_folder(read_folder(path, print_warning))
     console = Console(highlight=False)
     if form == "json":
         text = render.format_json(findings)

@@ -11,12 +11,12 @@ from gpubench.analyze.compare import compare_folders, compare_values
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.series import CANDIDATES
 from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
-from gpubench.commands.folders import parse_names, print_text, warn
+from gpubench.commands.folders import parse_names, print_text, print_warning
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
 from gpubench.plan.values import parse_field_values, parse_percent
 from gpubench.render import comparison as render
 from gpubench.render.terminal import WIDEST, WIDTH
-from gpubench.results.home import newest_results
+from gpubench.results.home import find_newest_results
 
 
 def compare(
@@ -68,7 +68,7 @@ def _make_comparison(
                 "name two results folders, B is told against A: gpubench compare A B; "
                 "or one, and two values of a field: --field precision=fp32,bf16"
             )
-        a, b = (read_folder(path, warn) for path in folders)
+        a, b = (read_folder(path, print_warning) for path in folders)
         return compare_folders(a, b, figures=figures, threshold=threshold)
     name, equals, text = field.partition("=")
     name = name.strip().replace("-", "_")
@@ -83,5 +83,5 @@ def _make_comparison(
         )
     if len(folders) > 1:
         raise UsageError("--field compares inside one results folder; name one, or leave --field out")
-    folder = read_folder(folders[0] if folders else newest_results(), warn)
+    folder = read_folder(folders[0] if folders else find_newest_results(), print_warning)
     return compare_values(folder, name, (values[0], values[1]), figures=figures, threshold=threshold)

@@ -87,6 +87,6 @@ def print_known_names() -> None:
         ]
     out += ["  PATH           any folder of CLASS/*.jpg, or train/CLASS/*.jpg and val/CLASS/*.jpg"]
     out += ["", "models (--model):"]
-    out += textwrap.wrap(", ".join(catalog.models()), 78, initial_indent="  ", subsequent_indent="  ")
+    out += textwrap.wrap(", ".join(catalog.list_models()), 78, initial_indent="  ", subsequent_indent="  ")
     out += ["  FILE.py:FUNCTION  a model of your own"]
     sys.stdout.write("\n".join(out) + "\n")

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer
-from gpubench.doctor.checks import examine
+from gpubench.doctor.checks import run_checks
 from gpubench.doctor.context import CheckContext, TorchReport, select_usable_together
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
@@ -36,8 +36,8 @@ def doctor(*, as_json: bool) -> int:
             ask_torch=ask_torch,
         )
         if as_json:
-            findings = list(examine(context))
+            findings = list(run_checks(context))
             print(answer.format_json(findings))
         else:
-            findings = answer.print_findings(examine(context), Console(highlight=False))
+            findings = answer.print_findings(run_checks(context), Console(highlight=False))
     return UnusableError.exit_code if any(finding.forbids for finding in findings) else 0

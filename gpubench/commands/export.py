@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError, make_unknown_name_error
-from gpubench.basics.safe_name import safe_name
-from gpubench.basics.words import clean
-from gpubench.commands.folders import exit_code_of, read_named, warn
+from gpubench.basics.safe_name import make_safe_name
+from gpubench.basics.words import clean_line
+from gpubench.commands.folders import exit_code_of, print_warning, read_named
 from gpubench.export.formats import TRACKERS, FormatOptions, find_format, need_package
 from gpubench.results.whole_file import write_whole
 
@@ -29,11 +29,11 @@ def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options
         sys.stdout.buffer.write(content)
         return code
     if out is None:
-        out = Path(f"{safe_name(folders[0].path.resolve().name, 'results')}{chosen.suffix}")
+        out = Path(f"{make_safe_name(folders[0].path.resolve().name, 'results')}{chosen.suffix}")
         if out.exists():
-            raise UnusableError(f"{clean(str(out))} is there already; name a file with --out")
+            raise UnusableError(f"{clean_line(str(out))} is there already; name a file with --out")
     write_file(out, content)
-    print(clean(str(out)))
+    print(clean_line(str(out)))
     return code
 
 
@@ -54,7 +54,7 @@ def write_file(out: Path, content: bytes) -> None:
 
 
 @pause_garbage_collector()
-def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
+def export_to_tracker(paths: Sequence[Path], *, to: str, place: str | None) -> int:
     """`gpubench export --to`: each attempt that counts becomes a run of an experiment tracker.
 
     `to`: a name of TRACKERS. `place`: a folder or an address; None: where the tracker puts runs by itself.
@@ -65,5 +65,5 @@ def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
     from gpubench.export import mlflow_runs  # imports mlflow
 
     folders = read_named(paths)
-    print(mlflow_runs.export_runs(folders, place, warn))
+    print(mlflow_runs.export_runs(folders, place, print_warning))
     return exit_code_of(paths, folders)

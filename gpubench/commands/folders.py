@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.basics.errors import UnusableError, make_unknown_name_error
-from gpubench.basics.words import clean
-from gpubench.results.home import newest_results
+from gpubench.basics.words import clean_line
+from gpubench.results.home import find_newest_results
 
 if TYPE_CHECKING:
     from gpubench.analyze.folder import Folder
@@ -27,7 +27,7 @@ def read_named(paths: Sequence[Path]) -> list[Folder]:
     from gpubench.analyze.folder import read_folders  # imports pandas, which not every command needs
 
     with pause_garbage_collector():
-        folders = read_folders(paths or [newest_results()], warn)
+        folders = read_folders(paths or [find_newest_results()], print_warning)
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
     return folders
 
@@ -37,10 +37,10 @@ def exit_code_of(paths: Sequence[Path], folders: Sequence[Folder]) -> int:
     return 0 if len(folders) >= len({path.resolve() for path in paths}) else UnusableError.exit_code
 
 
-def warn(line: str) -> None:
+def print_warning(line: str) -> None:
     """Says on stderr what is wrong, in one line, while the command goes on."""
     with contextlib.suppress(OSError):  # nobody may be there to read it
-        print(f"gpubench: {clean(line)}", file=sys.stderr)
+        print(f"gpubench: {clean_line(line)}", file=sys.stderr)
 
 
 def print_text(text: str) -> None:

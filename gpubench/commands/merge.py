@@ -8,18 +8,18 @@ from pathlib import Path
 from gpubench.analyze.folder import build_folder_from_records
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.words import clean, format_count
-from gpubench.commands.folders import warn
+from gpubench.basics.words import clean_line, format_count
+from gpubench.commands.folders import print_warning
 from gpubench.export.files import write_tables
-from gpubench.results.home import newest_results, results_home
+from gpubench.results.home import find_newest_results, find_results_home
 from gpubench.results.store import Results
-from gpubench.results.unite import MergeSummary, unite
+from gpubench.results.unite import MergeSummary, unite_folders
 from gpubench.store.work_claims import list_workers
 
 
 def merge_folders(folders: Sequence[Path], *, out: Path | None) -> int:
     """`gpubench merge`. Without `out`: of one folder its CSVs anew."""
-    sources = list({path.resolve(): path for path in folders or [newest_results()]}.values())
+    sources = list({path.resolve(): path for path in folders or [find_newest_results()]}.values())
     if out is None:
         if len(sources) > 1:
             raise UsageError("say where the folders are merged into: --out FOLDER")
@@ -32,25 +32,25 @@ def merge_folders(folders: Sequence[Path], *, out: Path | None) -> int:
         if not path.is_dir() or not any((path / kind).is_dir() for kind in ("records", "plans")):
             raise UnusableError(
                 f"{path} is not a results folder; name one that gpubench sweep has written, such as "
-                f"{results_home()}/NAME"
+                f"{find_results_home()}/NAME"
             )
         for who in dict.fromkeys(worker.who for worker in list_workers(path) if worker.is_alive):
-            warn(f"{who} measures into {path}: what it stores from now on needs another merge")
+            print_warning(f"{who} measures into {path}: what it stores from now on needs another merge")
     target = Results(out)
     target.create()
-    done = unite([Results(path) for path in sources], target, warn)
+    done = unite_folders([Results(path) for path in sources], target, print_warning)
     _write_tables(target)
-    target.check()
+    target.check_not_removed()
     for line in _format_summary(sources, out, done):
-        print(clean(line))
+        print(clean_line(line))
     return 0
 
 
 def _write_tables(target: Results) -> None:
-    records = target.records(warn)
+    records = target.read_records(print_warning)
     if not records:
         raise UnusableError(f"{target.folder} holds no record that can be read, so it gets no tables")
-    folder = build_folder_from_records(target, records, [], warn)
+    folder = build_folder_from_records(target, records, [], print_warning)
     write_tables(target, folder, make_folder_reports([folder]))
 
 

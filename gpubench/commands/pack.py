@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import clean, format_count
-from gpubench.commands.folders import warn
+from gpubench.basics.words import clean_line, format_count
+from gpubench.commands.folders import print_warning
 from gpubench.results import packed
-from gpubench.results.home import newest_results, no_results_folder
+from gpubench.results.home import find_newest_results, make_no_results_error
 from gpubench.results.store import Results
 from gpubench.store.work_claims import list_workers
 
@@ -17,18 +17,18 @@ from gpubench.store.work_claims import list_workers
 def pack(folders: Sequence[Path]) -> int:
     """`gpubench pack`: samples and logs of each folder in one zip file."""
     for folder in _check_folders(folders):
-        done = packed.pack(folder, warn)
+        done = packed.pack_folder(folder, print_warning)
         sizes = f"{_format_mb(done.bytes_before)} as files, {_format_mb(done.bytes_after)} in {packed.PACKED}"
-        print(clean(f"{folder}: {format_count(done.files, 'file')} packed: {sizes}"))
+        print(clean_line(f"{folder}: {format_count(done.files, 'file')} packed: {sizes}"))
     return 0
 
 
 def unpack(folders: Sequence[Path]) -> int:
     """`gpubench unpack`: files again."""
     for folder in _check_folders(folders):
-        unpacked = packed.unpack(folder, warn)
+        unpacked = packed.unpack_folder(folder, print_warning)
         print(
-            clean(
+            clean_line(
                 f"{folder}: {format_count(unpacked.files, 'file')} unpacked, {_format_mb(unpacked.bytes_after)}"
             )
         )
@@ -37,10 +37,10 @@ def unpack(folders: Sequence[Path]) -> int:
 
 def _check_folders(folders: Sequence[Path]) -> Sequence[Path]:
     """The folders, or the newest one. Raises UnusableError for what is none, and where a sweep is at work in one."""
-    named = list(dict.fromkeys(folders or [newest_results()]))
+    named = list(dict.fromkeys(folders or [find_newest_results()]))
     for folder in named:
         if not (folder / "records").is_dir():
-            raise no_results_folder(folder)
+            raise make_no_results_error(folder)
         Results(folder).check_links()
         for worker in list_workers(folder):
             if worker.is_alive:

@@ -9,11 +9,11 @@ from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.trace import make_report_trace, make_run_trace
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.safe_name import safe_name
-from gpubench.basics.words import clean
-from gpubench.commands.folders import exit_code_of, parse_names, read_named, warn
-from gpubench.render.draw import FORMS, draw_file, need_converter
-from gpubench.render.pictures.pictures import KINDS, Picture, explain_none, list_pictures
+from gpubench.basics.safe_name import make_safe_name
+from gpubench.basics.words import clean_line
+from gpubench.commands.folders import exit_code_of, parse_names, print_warning, read_named
+from gpubench.render.draw import FORMS, check_converter, draw_file
+from gpubench.render.pictures.pictures import KINDS, Picture, explain_no_picture, list_pictures
 from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
 from gpubench.results.whole_file import write_whole
 
@@ -37,19 +37,21 @@ def plot(
     kinds = parse_names("picture", only, KINDS)
     forms = parse_names("format", formats, FORMS) or ["svg"]
     if out is not None and out.suffix.removeprefix(".") in FORMS and not out.is_dir():
-        raise UsageError(f"--out names a folder, and {clean(str(out))} is the name of a file: give --format")
+        raise UsageError(
+            f"--out names a folder, and {clean_line(str(out))} is the name of a file: give --format"
+        )
     if trial_id is not None and kinds not in ([], ["trial"]):
         raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
     if out is not None and out.exists() and not out.is_dir():
-        raise UsageError(f"--out names a folder, and {clean(str(out))} is a file")
-    need_converter()
+        raise UsageError(f"--out names a folder, and {clean_line(str(out))} is a file")
+    check_converter()
     read = read_named(folders)
     pictures = draw_trial(read, trial_id) if trial_id is not None else draw_folders(read, kinds)
     if not pictures:
-        raise UnusableError(explain_none(kinds))
+        raise UnusableError(explain_no_picture(kinds))
     for kind in kinds:
         if kind not in {picture.kind for _, picture in pictures}:
-            warn(f"no picture {kind}: it needs {KINDS[kind]}")
+            print_warning(f"no picture {kind}: it needs {KINDS[kind]}")
     write_pictures(pictures, out, forms, is_paper=is_paper)
     return exit_code_of(folders, read)
 
@@ -59,7 +61,9 @@ def draw_folders(folders: Sequence[Folder], kinds: Sequence[str]) -> list[Folder
     drawn = []
     for folder in folders:
         for report in make_folder_reports([folder]):
-            trace = make_report_trace(folder, report, warn) if not kinds or "trial" in kinds else None
+            trace = (
+                make_report_trace(folder, report, print_warning) if not kinds or "trial" in kinds else None
+            )
             drawn += [(folder, picture) for picture in list_pictures(report, trace, kinds)]
     return drawn
 
@@ -81,7 +85,7 @@ def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
         for run, row in zip(folder.members["run"], folder.members["row"], strict=True):
             if folder.runs.at[run, "trial_id"] != ids[0]:
                 continue
-            trace = make_run_trace(folder, run, row, warn)
+            trace = make_run_trace(folder, run, row, print_warning)
             report = next(report for report in reports if row in report.labels)
             if trace is not None:
                 return [(folder, picture) for picture in list_pictures(report, trace, ["trial"])]
@@ -118,7 +122,7 @@ def list_picture_paths(pictures: Sequence[FolderPicture], out: Path | None) -> l
         if out is None and home.is_symlink():
             raise UnusableError(f"{home} is a link, which is not followed; name a folder with --out")
         prefix = folder.path.resolve().name if out is not None and several else ""
-        first = safe_name("-".join(part for part in (prefix, picture.name) if part), "picture")
+        first = make_safe_name("-".join(part for part in (prefix, picture.name) if part), "picture")
         name, number = first, 2
         while str(home / name).casefold() in taken:  # some file systems take A for a
             name = f"{first}-{number}"

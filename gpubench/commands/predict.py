@@ -10,14 +10,14 @@ from rich.console import Console
 from gpubench.analyze.folder import read_folders
 from gpubench.analyze.predict import NO_JOBS, collect_past_predictions, predict_experiment
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.commands.folders import exit_code_of, print_text, warn
+from gpubench.commands.folders import exit_code_of, print_text, print_warning
 from gpubench.core.prediction import NoPrediction
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.sweep_options import Options
 from gpubench.render import prediction as render
 from gpubench.render.terminal import WIDEST, WIDTH
-from gpubench.results.home import all_results
+from gpubench.results.home import list_all_results
 
 
 def predict(
@@ -33,7 +33,7 @@ def predict(
     if not asks and options.fields:
         raise UsageError(NO_JOBS)
     machine = environment.make_machine(open_nvml())
-    folders = read_folders(paths or all_results(), warn)
+    folders = read_folders(paths or list_all_results(), print_warning)
     if asks:
         device = options.fields.get("device")
         predictions = predict_experiment(

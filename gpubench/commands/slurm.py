@@ -30,7 +30,7 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
-from gpubench.results.home import results_folder
+from gpubench.results.home import choose_results_folder
 from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
@@ -63,7 +63,7 @@ def slurm(
         raise UsageError(f"--cpus-per-task and {CPUS_BY_GPU}: SLURM takes one of them")
     cpus = cpus_per_task or CPUS_OF_GPU * max(1, gpus)
     experiment = read_experiment(path, options, has_gpu=gpus > 0)
-    folder = results_folder(out, experiment).absolute()
+    folder = choose_results_folder(out, experiment).absolute()
     file = [str(path.absolute())] if path else []
     script = BatchScript(
         name=experiment.name,
@@ -98,10 +98,10 @@ def slurm(
                 "SLURM for more"
             )
     if submit:
-        print(job := _submit_script(script.text()))
+        print(job := _submit_script(script.format_script()))
         _print_note(f"submitted as job {job}; gpubench status and gpubench table {folder} tell how far it is")
     else:
-        sys.stdout.write(script.text())
+        sys.stdout.write(script.format_script())
     return 0
 
 
@@ -137,7 +137,7 @@ def _find_remaining(
     work = SweepState(plan=plan, runner=UnitRunner.build(plan, node, Results(folder), sources, cluster))
     if folder.is_dir():
         work.load(lambda _: None)
-    planned = work.pending()
+    planned = work.list_pending_units()
     skipped = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
     return work.estimate_all_rounds(planned), [
         why.replace(machine.sentence_start, "such a job has") for why in skipped

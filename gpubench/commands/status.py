@@ -11,13 +11,13 @@ from rich.console import Console
 from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.basics.quoted import to_json
 from gpubench.basics.words import format_list
-from gpubench.commands.folders import print_text, warn
+from gpubench.commands.folders import print_text, print_warning
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.state import STALE_BY
 from gpubench.render import status as render
 from gpubench.render.terminal import WIDTH
-from gpubench.results.home import newest_results, no_results_folder, results_in
+from gpubench.results.home import find_newest_results, list_results_in, make_no_results_error
 from gpubench.results.status import FolderStatus, State, read_status
 from gpubench.results.store import Results
 
@@ -39,13 +39,13 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     versions = _find_versions()
     states: list[State] = []
     code = 0
-    for folder in dict.fromkeys(folders or [newest_results()]):
+    for folder in dict.fromkeys(folders or [find_newest_results()]):
         try:
             read = _read_folder(folder, versions)
         except UnusableError as error:
             if len(folders) < 2:
                 raise
-            warn(str(error))
+            print_warning(str(error))
             code = UnusableError.exit_code
             continue
         states.append(read.state)
@@ -74,10 +74,10 @@ def _read_folder(folder: Path, versions: Mapping[str, Any]) -> FolderStatus:
             f"{folder} is not there: no sweep has begun to write it yet, or it has another name"
         )
     if not any((folder / name).exists() for name in ("records", "plans")):
-        if inside := results_in(folder):
+        if inside := list_results_in(folder):
             raise UnusableError(
                 f"{folder} holds results folders, and is none: name one of them, or several: "
                 f"{format_list([path.name for path in inside])}"
             )
-        raise no_results_folder(folder)
-    return read_status(Results(folder), warn, versions)
+        raise make_no_results_error(folder)
+    return read_status(Results(folder), print_warning, versions)

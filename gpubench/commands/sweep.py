@@ -26,17 +26,17 @@ from gpubench.plan.sweep_options import RETRY, Options, RunOptions
 from gpubench.render import live
 from gpubench.render.progress_bar import show_progress
 from gpubench.results.allowance import list_rerun_lines
-from gpubench.results.home import results_folder
+from gpubench.results.home import choose_results_folder
 from gpubench.results.plans import find_earlier_epochs
 from gpubench.results.store import Results
 from gpubench.run import max_batch
-from gpubench.run.announce import announce, dropped_lines, print_plan
+from gpubench.run.announce import announce_sweep, list_dropped_lines, print_plan
 from gpubench.run.checks import check_given_gpus, check_hardware, describe_other_load, try_user_code
-from gpubench.run.closing import others_words, print_result, print_row_if_json
-from gpubench.run.images import left_out_lines, store_left_out
+from gpubench.run.closing import describe_others, print_result, print_row_if_json
+from gpubench.run.images import list_left_out_lines, store_left_out
 from gpubench.run.limits import Limits, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep import run_sweep
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
@@ -45,7 +45,7 @@ RESUMABLE = ResumableError.exit_code
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class SweepRequest:
     """What was asked for, and where it stands."""
 
     options: RunOptions
@@ -57,7 +57,7 @@ class Request:
     """The epochs by which the folder was begun, where this sweep goes on by them; else empty."""
     is_by_machine: bool
     """Whether the experiment was chosen by the hardware that is seen."""
-    searches: Sequence[max_batch.Search]
+    searches: Sequence[max_batch.MaxBatchSearch]
 
     def make_view(self, *, tables: bool = True) -> live.View:
         """What shows the sweep while it runs. `tables`: whether also what is known so far."""
@@ -84,22 +84,22 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
             f"{request.epochs_before['epochs']}); in another folder (--out) the steady rate is measured"
         )
     is_plan_only = run_options.mode == "plan"
-    for line in left_out_lines(state.runner.sources, None if is_plan_only else results):
+    for line in list_left_out_lines(state.runner.sources, None if is_plan_only else results):
         view.say(line)
     return show_plan(request, view) if is_plan_only else measure_plan(request, view)
 
 
-def make_request(path: Path | None, options: Options, run_options: RunOptions) -> Request:
+def make_request(path: Path | None, options: Options, run_options: RunOptions) -> SweepRequest:
     """The plan of a command line on this machine. Raises UsageError for what can't be planned."""
     shard = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
     node = make_this_node()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
-    results = Results(results_folder(run_options.out, experiment))
+    results = Results(choose_results_folder(run_options.out, experiment))
     is_quiet = run_options.mode == "quiet"
     sources = DiskSources(
         experiment.bad_images, lambda root: show_progress(f"trying all images of {root}", quiet=is_quiet)
     )
-    epochs_before = {} if experiment.says_how_long else find_earlier_epochs(results, experiment.name)
+    epochs_before = {} if experiment.is_length_given else find_earlier_epochs(results, experiment.name)
     whole = make_plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
     plan = whole if shard is None else shards.select_part(whole, shard)
     retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
@@ -120,7 +120,7 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
         retry=retry,
         fresh=run_options.fresh,
     )
-    return Request(
+    return SweepRequest(
         options=run_options,
         whole=whole,
         shard=shard,
@@ -144,16 +144,16 @@ def make_plan_as_begun(
     if epochs_before:
         by_epochs = dataclasses.replace(experiment, fixed={**epochs_before, **experiment.fixed})
         earlier = make_plan(by_epochs, node.machine, sources, order)
-        if any(results.next_attempt(unit.unit_id) > 1 for unit in earlier.units):
+        if any(results.find_next_attempt(unit.unit_id) > 1 for unit in earlier.units):
             return earlier
     return plan
 
 
-def show_plan(request: Request, view: live.View) -> int:
+def show_plan(request: SweepRequest, view: live.View) -> int:
     """`-n`: what would run. Returns the exit code."""
     state = request.state
     state.load(view.say)
-    planned = state.pending()
+    planned = state.list_pending_units()
     try_user_code(state, planned, view.say)
     has_work = any(item.state == "run" for item in planned)
     print_plan(state, planned, describe_other_load(state.runner.node) if has_work else "")
@@ -163,11 +163,11 @@ def show_plan(request: Request, view: live.View) -> int:
     return 0
 
 
-def measure_plan(request: Request, view: live.View) -> int:
+def measure_plan(request: SweepRequest, view: live.View) -> int:
     """Measures what is left of the plan, and says what came of it. Returns the exit code."""
     state, results, machine = request.state, request.state.runner.results, request.state.runner.node.machine
     is_new = not results.folder.exists()
-    planned = state.pending()
+    planned = state.list_pending_units()
     check_hardware(planned, machine)
     check_given_gpus(planned, machine, is_by_machine=request.is_by_machine)
     if is_new:  # before anything is written
@@ -178,18 +178,18 @@ def measure_plan(request: Request, view: live.View) -> int:
             with contextlib.ExitStack() as work:
                 work.callback(state.give_back)
                 state.load(view.say)
-                planned = state.pending()
+                planned = state.list_pending_units()
                 if not is_new:
                     try_user_code(state, planned, view.say)
-                for line in (*dropped_lines(state.plan), *list_rerun_lines(planned)):
+                for line in (*list_dropped_lines(state.plan), *list_rerun_lines(planned)):
                     view.say(line)
                 has_work = any(item.state == "run" for item in planned)
                 if has_work:
                     if workers := state.list_others():
                         view.say(
-                            f"{others_words(workers)} at work in {results.folder}: this sweep takes what is left"
+                            f"{describe_others(workers)} at work in {results.folder}: this sweep takes what is left"
                         )
-                    if not announce(state, planned, view, yes=request.options.yes):
+                    if not announce_sweep(state, planned, view, yes=request.options.yes):
                         view.say("nothing was made, nothing was run")
                         return RESUMABLE
                 store_plan(state, request.whole, request.shard)
@@ -207,7 +207,7 @@ def measure_plan(request: Request, view: live.View) -> int:
                 searched = [(summary, limits)]
                 if not limits.is_resumable:
                     searched += search_largest_batches(request, limits, lines.append)
-                results.check()
+                results.check_not_removed()
         finally:
             if is_new:
                 with contextlib.suppress(OSError):  # it holds something, as nearly always
@@ -218,11 +218,11 @@ def measure_plan(request: Request, view: live.View) -> int:
                 view.say(line)
             for _, limits_of_tries in searched[1:]:
                 if limits_of_tries.is_resumable:
-                    view.say(next(filter(None, (limit.closing_line() for limit in limits_of_tries))))
+                    view.say(next(filter(None, (limit.format_closing_line() for limit in limits_of_tries))))
     return find_exit_code(state, searched)
 
 
-def find_exit_code(state: SweepState, ended: Sequence[tuple[Summary, Limits]]) -> int:
+def find_exit_code(state: SweepState, ended: Sequence[tuple[SweepSummary, Limits]]) -> int:
     """The exit code of a sweep and its tries. Raises UnusableError where something was not written, or never fits."""
     is_resumable = any(limits.is_resumable for _, limits in ended)
     if is_resumable:
@@ -238,13 +238,13 @@ def find_exit_code(state: SweepState, ended: Sequence[tuple[Summary, Limits]]) -
     return int(any(summary.failed or summary.timed_out for summary, _ in ended))
 
 
-def count_without_running(state: SweepState, planned: Sequence[PlannedUnit], limits: Limits) -> Summary:
+def count_without_running(state: SweepState, planned: Sequence[PlannedUnit], limits: Limits) -> SweepSummary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
     state.runner.node.remove_leftovers()
     skipped = [item for item in planned if item.state == "skip"]
     state.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
     state.leave_folder()
-    summary = Summary(
+    summary = SweepSummary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
         stale=sum(item.stale for item in planned),
@@ -256,8 +256,8 @@ def count_without_running(state: SweepState, planned: Sequence[PlannedUnit], lim
 
 
 def run_sweep_or_tries(
-    request: Request, state: SweepState, planned: Sequence[PlannedUnit], limits: Limits, view: live.View
-) -> Summary:
+    request: SweepRequest, state: SweepState, planned: Sequence[PlannedUnit], limits: Limits, view: live.View
+) -> SweepSummary:
     """Runs the sweep, or tries of a batch size after it."""
     mode = request.options.mode
     return run_sweep(
@@ -271,14 +271,16 @@ def run_sweep_or_tries(
 
 
 def search_largest_batches(
-    request: Request, limits: Limits, say: Callable[[str], None]
-) -> Iterator[tuple[Summary, Limits]]:
+    request: SweepRequest, limits: Limits, say: Callable[[str], None]
+) -> Iterator[tuple[SweepSummary, Limits]]:
     """Looks for the largest batch of each configuration, one try after the other. `say`: is given where the edge is."""
 
-    def run_tries(tries: SweepState) -> tuple[Summary, Limits]:
+    def run_tries(tries: SweepState) -> tuple[SweepSummary, Limits]:
         limits_of_tries = Limits.build(tries, limits.stop.is_asked, limits.batch_job.wall_time)
         view = request.make_view(tables=False)
-        return run_sweep_or_tries(request, tries, tries.pending(), limits_of_tries, view), limits_of_tries
+        return run_sweep_or_tries(
+            request, tries, tries.list_pending_units(), limits_of_tries, view
+        ), limits_of_tries
 
     for configuration in request.searches:
         is_resumable = False
@@ -299,4 +301,4 @@ def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], Non
             f"{format_continuation(fresh=state.fresh)}"
         )
 
-    return [view.close, say, state.abandon]
+    return [view.close, say, state.clean_up]

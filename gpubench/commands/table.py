@@ -14,8 +14,8 @@ from gpubench.analyze.questions import find_best, make_folder_reports
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.quoted import to_json
-from gpubench.basics.words import clean
-from gpubench.commands.folders import exit_code_of, print_text, read_named, warn
+from gpubench.basics.words import clean_line
+from gpubench.commands.folders import exit_code_of, print_text, print_warning, read_named
 from gpubench.core.report import Report
 from gpubench.export.sheets import make_table_sheet
 from gpubench.render import terminal, words
@@ -44,7 +44,7 @@ def table(
     reports = make_folder_reports(folders, view)
     console = Console(highlight=False)
     if where and form is None and not any(report.rows for report in reports):
-        raise UnusableError(f"no row meets {' and '.join(map(clean, where))}")
+        raise UnusableError(f"no row meets {' and '.join(map(clean_line, where))}")
     if best:
         print_text(_format_best(folders, reports, is_json=form == "json"))
     elif form is None:
@@ -57,7 +57,7 @@ def table(
         )
         for report in reports:
             if form == "csv" and report.selection is not None:  # CSV has no place for a sentence
-                warn(f"{report.name}: {words.describe_selection(report.selection)}")
+                print_warning(f"{report.name}: {words.describe_selection(report.selection)}")
         sys.stdout.buffer.write(text.encode(errors="replace"))
     return exit_code_of(paths, folders)
 
@@ -72,11 +72,11 @@ def _format_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_jso
     ]
     if not best:
         raise UnusableError("no table recommends a configuration: gpubench table says what is known")
-    commands = [(report, fields, words.best_command(fields)) for report, fields in best]
+    commands = [(report, fields, words.format_sweep_command(fields)) for report, fields in best]
     if not is_json:
         for report, *_ in commands:
-            if words.is_uncertain(report):
-                warn(f"{report.name}: not sure; gpubench table says what may be faster")
+            if words.is_recommendation_uncertain(report):
+                print_warning(f"{report.name}: not sure; gpubench table says what may be faster")
         return "".join(f"{command}\n" for *_, command in commands)
     data = [
         {"name": report.name, "fields": value_to_data(fields), "command": shlex.split(command)}

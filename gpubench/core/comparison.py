@@ -169,7 +169,7 @@ class Comparison:
         return [(trial, change) for trial, change in self.changes if change.is_regression]
 
     @property
-    def broken(self) -> list[tuple[int, int]]:
+    def broken_trials(self) -> list[tuple[int, int]]:
         """Trials that ended ok in A and badly in B; none where that both are one trial is a guess."""
         pairs = [] if self.is_guess else self.not_ok
         return [(a, b) for a, b in pairs if self.rows[a].status == "ok" and self.rows[b].status in BROKEN]
@@ -186,7 +186,7 @@ class Comparison:
         is_checking = self.threshold is not None
         if is_checking and self.is_guess:
             return "guess"
-        if is_checking and self.broken:
+        if is_checking and self.broken_trials:
             return None
         if not self.changes:
             return "none-ok"
@@ -216,4 +216,4 @@ class Comparison:
             return 4
         if self.threshold is None:
             return 0
-        return 3 if self.regressions or self.broken or (is_strict and not self.is_excluded) else 0
+        return 3 if self.regressions or self.broken_trials or (is_strict and not self.is_excluded) else 0

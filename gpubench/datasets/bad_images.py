@@ -20,7 +20,7 @@ from pathlib import Path
 from gpubench.basics import litter
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import escape_unprintable
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.regular_file import read_regular_file
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
 from gpubench.datasets.pool import Progress, map_on_cpus
@@ -106,7 +106,7 @@ def _find_package_version(package: str) -> str:
 def _read(kept: Path) -> Mapping[str, str] | None:
     """The outcome that was kept; None where there is none, or something else lies there."""
     try:
-        outcome = json.loads(read_regular(kept))
+        outcome = json.loads(read_regular_file(kept))
         return {str(path): str(reason) for path, reason in outcome["bad"].items()}
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None

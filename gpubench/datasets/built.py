@@ -40,16 +40,16 @@ def ensure_built(
         if progress is not None:
             progress(0, wanted.train_images + wanted.val_images)
 
-    with _locked(place, waiting):
+    with _hold_lock(place, waiting):
         if is_built(place, wanted, complete):
             return
-        _clear(place)
+        _remove_partial_builds(place)
         partial = place.parent / f"{_partial_prefix(place)}{os.getpid()}"
         try:
             partial.mkdir()
             fill(partial)
             wanted.write(partial)
-            _into_place(partial, place, wanted)
+            _move_into_place(partial, place, wanted)
         except OSError as error:
             advice = "free some room, or set GPUBENCH_DATA to a larger disk"
             raise UnusableError(f"can't write {place}: {error.strerror or error}; {advice}") from error
@@ -80,7 +80,7 @@ def _partial_prefix(place: Path) -> str:
     return f".{place.name}.partial-{os.uname().nodename}-"
 
 
-def _clear(place: Path) -> None:
+def _remove_partial_builds(place: Path) -> None:
     """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
     for path in place.parent.iterdir():
         if path.name.startswith(_partial_prefix(place)):
@@ -92,7 +92,7 @@ def format_bytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 95_000_000 else f"{max(size / 1e6, 0.1):.1f} MB"
 
 
-def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
+def _move_into_place(partial: Path, place: Path, wanted: Marker) -> None:
     try:
         partial.rename(place)
     except OSError:
@@ -103,12 +103,12 @@ def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
 
 
 @contextlib.contextmanager
-def _locked(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def _hold_lock(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Holds the lock of `place`, a file beside it, which stays. `waiting` is called while another has it."""
     path = place.parent / f".{place.name}.lock"
     descriptor = _open_lock(path)
     try:
-        while not _acquire(path, descriptor):
+        while not _try_lock(path, descriptor):
             waiting()
             time.sleep(LOOK_S)
         yield
@@ -128,7 +128,7 @@ def _open_lock(path: Path) -> int:
         ) from error
 
 
-def _acquire(path: Path, descriptor: int) -> bool:
+def _try_lock(path: Path, descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -31,7 +31,7 @@ def estimate_bytes(source: DataFacts, size: int) -> int:
     return (source.train_images + source.val_images) * 3 * size * size
 
 
-def decode(
+def decode_folder(
     src: Path,
     dst: Path | None = None,
     *,
@@ -77,7 +77,7 @@ def decode(
 def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Images (uint8 N×3×S×S, a read-only memory map) and labels (int64 N) of `split`, `train` or `val`.
 
-    Raises UnusableError where `path` is not a folder that `decode` made.
+    Raises UnusableError where `path` is not a folder that `decode_folder` made.
     """
     data = marker.read_marker(path)
     if data is None or data.recipe != COPY.recipe or data.size is None or not is_complete(path):

@@ -50,7 +50,7 @@ def list_files(root: str | os.PathLike[str]) -> list[str]:
     """
     top = Path(root).absolute()
     cut = len(str(top)) + 1
-    return [path[cut:] for path in _paths(_list_images_by_split(top, None))]
+    return [path[cut:] for path in _list_image_paths(_list_images_by_split(top, None))]
 
 
 def _list_images_by_split(top: Path, left_out: AbstractSet[str] | None) -> Layout:
@@ -132,7 +132,7 @@ def find_folder_facts(root: str | os.PathLike[str], without: Collection[str] = (
         name=str(root),
         kind="folder",
         root=str(top),
-        fingerprint=_content_hash(top, splits),
+        fingerprint=_hash_content(top, splits),
         train_images=counts["train"],
         val_images=counts["val"],
         num_classes=len(_list_class_names(splits)),
@@ -233,7 +233,7 @@ def _is_entry_kind(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> b
         return False
 
 
-def _paths(splits: Layout) -> list[str]:
+def _list_image_paths(splits: Layout) -> list[str]:
     """Absolute paths of all images, in order."""
     return sorted(
         {
@@ -245,15 +245,15 @@ def _paths(splits: Layout) -> list[str]:
     )
 
 
-def _content_hash(top: Path, splits: Layout) -> str:
+def _hash_content(top: Path, splits: Layout) -> str:
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
-    for path in _paths(splits):
-        digest.update(f"{path[cut:]}\0{_size(path)}\n".encode(errors="surrogateescape"))
+    for path in _list_image_paths(splits):
+        digest.update(f"{path[cut:]}\0{_get_file_size(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
 
 
-def _size(path: str) -> int:
+def _get_file_size(path: str) -> int:
     """Bytes of an image. Raises UnusableError where it can't be read."""
     try:
         status = os.stat(path)  # noqa: PTH116

@@ -81,7 +81,7 @@ def ensure_files(
         return source
     if files == "resized":
         return Path(str(resize.resize(source, size=size, progress=progress, without=without).root))
-    return decoded.decode(source, size=size, progress=progress, without=without)
+    return decoded.decode_folder(source, size=size, progress=progress, without=without)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

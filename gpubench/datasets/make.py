@@ -109,12 +109,12 @@ def make_images_from_recipe(
 
     def fill(partial: Path) -> None:
         # Heavy (numpy, Pillow), and not needed where the images are there already.
-        from gpubench.datasets.procedural import class_name
+        from gpubench.datasets.procedural import make_class_name
 
         counts = {"train": recipe.train_images, "val": recipe.val_images}
         for split, count in counts.items():
             for label in range(min(classes, count)):
-                (partial / split / class_name(label, classes)).mkdir(parents=True)
+                (partial / split / make_class_name(label, classes)).mkdir(parents=True)
         shared = {
             "root": str(partial),
             "seed": recipe.parameters["seed"],

@@ -73,7 +73,7 @@ def map_on_cpus(
                 busy[worker], since[worker] = (start, end), time.monotonic()
 
         for _ in range(count):
-            give(workers.add())
+            give(workers.start_worker())
         while busy:
             answers = wait(list(busy), LOOK_S)
             if not answers:
@@ -130,7 +130,7 @@ class _Workers:
         for child in self._children.values():
             child.wait()
 
-    def add(self) -> Connection:
+    def start_worker(self) -> Connection:
         """Starts one, which knows its target."""
         our_socket, worker_socket = socket.socketpair()
         end = Connection(our_socket.detach())

@@ -38,7 +38,7 @@ def choose_label(index: int, num_classes: int) -> int:
     return index % num_classes
 
 
-def class_name(label: int, num_classes: int) -> str:
+def make_class_name(label: int, num_classes: int) -> str:
     """Folder name of a class; names sort in the order of their labels."""
     shape, texture, _ = _choose_traits(label)
     return f"{label:0{len(str(num_classes - 1))}d}-{SHAPES[shape]}-{TEXTURES[texture]}"
@@ -53,8 +53,8 @@ def draw(
     """
     rng = np.random.default_rng([seed, SPLITS.index(split), index])
     shape, texture, fineness = _choose_traits(choose_label(index, num_classes))
-    size = _size(rng, width, height)
-    frame = _background(rng, size)
+    size = _sample_size(rng, width, height)
+    frame = _draw_background(rng, size)
     hue = (choose_label(index, num_classes) * 0.618 + rng.normal(0, 0.08)) % 1.0
     members = int(rng.integers(2, 5))
     strangers = int(rng.integers(2, 6))
@@ -63,13 +63,15 @@ def draw(
         side = int(max(size) * rng.uniform(0.14, 0.42))
         at = (_sample_offset(rng, side, size[0]), _sample_offset(rng, side, size[1]))
         if kind == "m":
-            wave = _wavelength(rng, max(size), fineness)
-            cover = _textured(rng, side, texture, wave, hue if rng.random() < 0.85 else rng.random())
-            mask = _mask(rng, side, shape)
+            wave = _sample_wavelength(rng, max(size), fineness)
+            cover = _draw_textured_square(
+                rng, side, texture, wave, hue if rng.random() < 0.85 else rng.random()
+            )
+            mask = _draw_class_mask(rng, side, shape)
         else:
-            cover = _mottled(rng, side)
-            mask = _blob(rng, side)
-        _shadow(rng, frame, mask, at)
+            cover = _draw_mottled_square(rng, side)
+            mask = _draw_blob_mask(rng, side)
+        _draw_shadow(rng, frame, mask, at)
         frame.paste(cover, at, mask)
     return _light_scene(rng, frame)
 
@@ -80,7 +82,7 @@ def _sample_offset(rng: np.random.Generator, side: int, length: int) -> int:
     return int(rng.integers(first, max(first + 1, length - side // 2)))
 
 
-def _wavelength(rng: np.random.Generator, longer: int, fineness: int) -> float:
+def _sample_wavelength(rng: np.random.Generator, longer: int, fineness: int) -> float:
     """Wavelength of a texture in pixels, for an image whose longer side is `longer`."""
     return max(3.0, longer * (0.065, 0.04, 0.1)[fineness] * rng.uniform(0.75, 1.35))
 
@@ -95,7 +97,7 @@ def encode_jpeg(image: Image.Image) -> bytes:
 def write(task: tuple[str, int], *, root: str, seed: int, classes: int, size: tuple[int, int]) -> None:
     """Draws one image of (split, index) and writes it into its class's folder below `root`."""
     split, index = task
-    name = class_name(choose_label(index, classes), classes)
+    name = make_class_name(choose_label(index, classes), classes)
     image = draw(seed, split, index, classes, *size)
     Path(root, split, name, f"{index:07d}.jpg").write_bytes(encode_jpeg(image))
 
@@ -105,7 +107,7 @@ def _choose_traits(label: int) -> tuple[int, int, int]:
     return label % 4, (label // 4 + label) % 4, (label // 16) % 3
 
 
-def _size(rng: np.random.Generator, width: int, height: int) -> tuple[int, int]:
+def _sample_size(rng: np.random.Generator, width: int, height: int) -> tuple[int, int]:
     pick = rng.random()
     if pick < 0.55:
         return width, height
@@ -117,7 +119,7 @@ def _size(rng: np.random.Generator, width: int, height: int) -> tuple[int, int]:
 
 
 @cache
-def _noise_square() -> Bytes:
+def _make_noise_bank() -> Bytes:
     """A square of noise whose octaves have equal contrast (1/f), as textures in nature have. Made once."""
     rng = np.random.default_rng(2026)
     total = np.zeros((_BANK, _BANK), np.float32)
@@ -127,12 +129,12 @@ def _noise_square() -> Bytes:
         octave = np.asarray(cells.resize((_BANK, _BANK), Image.Resampling.BICUBIC), np.float32) - 127.5
         total += octave * np.float32(0.30 if side < _BANK // 2 else 0.22)
         side *= 2
-    return _bytes(total + np.float32(127.5))
+    return _clip_to_bytes(total + np.float32(127.5))
 
 
-def _noise(rng: np.random.Generator, width: int, height: int) -> Ints:
+def _sample_noise(rng: np.random.Generator, width: int, height: int) -> Ints:
     """A piece of the bank, height×width, about −110 to 110: placed, turned and mirrored at random."""
-    bank = _noise_square()
+    bank = _make_noise_bank()
     bank = bank.T if rng.random() < 0.5 else bank
     step = -1 if rng.random() < 0.5 else 1
     if width > _BANK or height > _BANK:
@@ -143,27 +145,29 @@ def _noise(rng: np.random.Generator, width: int, height: int) -> Ints:
     return piece
 
 
-def _colour(hue: float, saturation: float, value: float) -> Ints:
+def _make_colour(hue: float, saturation: float, value: float) -> Ints:
     return np.array([round(255 * c) for c in colorsys.hsv_to_rgb(hue % 1.0, saturation, value)], np.int16)
 
 
-def _any_colour(rng: np.random.Generator) -> Ints:
-    return _colour(rng.random(), rng.uniform(0.1, 0.75), rng.uniform(0.2, 0.95))
+def _sample_colour(rng: np.random.Generator) -> Ints:
+    return _make_colour(rng.random(), rng.uniform(0.1, 0.75), rng.uniform(0.2, 0.95))
 
 
-def _bytes(values: npt.NDArray[Any]) -> Bytes:
+def _clip_to_bytes(values: npt.NDArray[Any]) -> Bytes:
     clipped: Bytes = np.clip(values, 0, 255).astype(np.uint8)
     return clipped
 
 
-def _background(rng: np.random.Generator, size: tuple[int, int]) -> Image.Image:
+def _draw_background(rng: np.random.Generator, size: tuple[int, int]) -> Image.Image:
     """A blurred place: two colours that run into each other, with a rough surface."""
-    near, far = _any_colour(rng).astype(np.float32), _any_colour(rng).astype(np.float32)
+    near, far = _sample_colour(rng).astype(np.float32), _sample_colour(rng).astype(np.float32)
     rows, columns = int(rng.integers(3, 7)), int(rng.integers(3, 7))
     fall = np.linspace(0, 1, rows, dtype=np.float32)[:, None] * np.float32(rng.uniform(0.2, 1))
     share = np.clip(fall + rng.uniform(-0.35, 0.35, (rows, columns)), 0, 1)[..., None]
-    place = Image.fromarray(_bytes(near + (far - near) * share)).resize(size, Image.Resampling.BICUBIC)
-    rough = _noise(rng, *size) * np.int16(rng.integers(25, 120)) >> 7
+    place = Image.fromarray(_clip_to_bytes(near + (far - near) * share)).resize(
+        size, Image.Resampling.BICUBIC
+    )
+    rough = _sample_noise(rng, *size) * np.int16(rng.integers(25, 120)) >> 7
     return _add_light(place, rough)
 
 
@@ -173,12 +177,14 @@ def _add_light(image: Image.Image, grey: Ints) -> Image.Image:
     return ImageChops.add(image, Image.merge("RGB", (plane, plane, plane)), 1, -128)
 
 
-def _textured(rng: np.random.Generator, side: int, texture: int, wave: float, hue: float) -> Image.Image:
+def _draw_textured_square(
+    rng: np.random.Generator, side: int, texture: int, wave: float, hue: float
+) -> Image.Image:
     """A square with the texture of a class, turned, bent, coloured and shaded at random."""
     angle = rng.uniform(0, math.pi)
     along, across = 256 / wave * math.cos(angle), 256 / wave * math.sin(angle)
     line = np.arange(side, dtype=np.float32)
-    bend = _noise(rng, side, side)
+    bend = _sample_noise(rng, side, side)
     u = (line[None, :] * np.float32(along) + line[:, None] * np.float32(across)).astype(np.int16) + (
         bend >> 1
     )
@@ -194,18 +200,20 @@ def _textured(rng: np.random.Generator, side: int, texture: int, wave: float, hu
         coarse = Image.fromarray(rng.integers(0, 256, (int(side / wave * 1.2) + 3,) * 2, np.uint8))
         spots = coarse.resize((side, side), Image.Resampling.BICUBIC)
         pattern = np.clip((np.asarray(spots, np.int16) - 128) * 5, -127, 127)
-    light = _colour(hue, rng.uniform(0.3, 0.9), rng.uniform(0.6, 1.0))
-    dark = _colour(hue + rng.normal(0, 0.06), rng.uniform(0.2, 0.9), rng.uniform(0.1, 0.45))
-    return _lit_square(rng, pattern, light, dark, bend)
+    light = _make_colour(hue, rng.uniform(0.3, 0.9), rng.uniform(0.6, 1.0))
+    dark = _make_colour(hue + rng.normal(0, 0.06), rng.uniform(0.2, 0.9), rng.uniform(0.1, 0.45))
+    return _draw_lit_square(rng, pattern, light, dark, bend)
 
 
-def _mottled(rng: np.random.Generator, side: int) -> Image.Image:
+def _draw_mottled_square(rng: np.random.Generator, side: int) -> Image.Image:
     """A square of a rough surface without a regular texture."""
-    rough = _noise(rng, side, side)
-    return _lit_square(rng, rough, _any_colour(rng), _any_colour(rng), _noise(rng, side, side))
+    rough = _sample_noise(rng, side, side)
+    return _draw_lit_square(
+        rng, rough, _sample_colour(rng), _sample_colour(rng), _sample_noise(rng, side, side)
+    )
 
 
-def _lit_square(
+def _draw_lit_square(
     rng: np.random.Generator, pattern: Ints, light_colour: Ints, dark_colour: Ints, rough: Ints
 ) -> Image.Image:
     """A square that runs from colour `other` to `one` as `pattern` does from −127 to 127, lit from a side."""
@@ -216,13 +224,13 @@ def _lit_square(
     light += rough * np.int16(rng.integers(20, 55)) >> 7
     # Channel by channel: numpy is slow where the innermost axis has three values.
     planes = [
-        _bytes((pattern * ((a - b) >> 1) >> 7) + (light + ((a + b) >> 1)))
+        _clip_to_bytes((pattern * ((a - b) >> 1) >> 7) + (light + ((a + b) >> 1)))
         for a, b in zip(light_colour, dark_colour, strict=True)
     ]
     return Image.merge("RGB", [Image.fromarray(plane) for plane in planes])
 
 
-def _mask(rng: np.random.Generator, side: int, shape: int) -> Image.Image:
+def _draw_class_mask(rng: np.random.Generator, side: int, shape: int) -> Image.Image:
     """Where the object of a class lies in its square: its shape, turned and squeezed. Smooth edges."""
     mask = Image.new("L", (2 * side, 2 * side))
     pen = ImageDraw.Draw(mask)
@@ -240,7 +248,7 @@ def _mask(rng: np.random.Generator, side: int, shape: int) -> Image.Image:
     return mask.reduce(2)
 
 
-def _blob(rng: np.random.Generator, side: int) -> Image.Image:
+def _draw_blob_mask(rng: np.random.Generator, side: int) -> Image.Image:
     """Where a stranger lies: an irregular outline of five to nine corners."""
     mask = Image.new("L", (2 * side, 2 * side))
     count = int(rng.integers(5, 10))
@@ -263,7 +271,9 @@ def _place_corners(
     return points
 
 
-def _shadow(rng: np.random.Generator, frame: Image.Image, mask: Image.Image, at: tuple[int, int]) -> None:
+def _draw_shadow(
+    rng: np.random.Generator, frame: Image.Image, mask: Image.Image, at: tuple[int, int]
+) -> None:
     """Darkens what lies under an object, a little to one side."""
     away = max(1, mask.width // 14)
     strength = float(rng.uniform(0.25, 0.6))

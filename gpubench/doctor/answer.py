@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.basics.folding import wrap_sentence
-from gpubench.basics.words import clean
+from gpubench.basics.words import clean_line
 from gpubench.doctor.context import CheckResult
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ def print_findings(findings: Iterable[CheckResult], console: Console) -> list[Ch
             _print_line(console, finding.group, "bold")
         results.append(finding)
         width = console.width - len(INDENT) if console.is_terminal else None
-        first, *more = wrap_sentence(clean(finding.found), width, hang="")
+        first, *more = wrap_sentence(clean_line(finding.found), width, hang="")
         head = f"  {finding.verdict.ljust(VERDICT)}{finding.name.ljust(NAME)}"
         _print_line(console, head + first, STYLES[finding.verdict])
         for line in more:
             _print_line(console, INDENT + line)
         for line in (
-            wrap_sentence(clean(f"remedy: {finding.remedy}"), width, hang="") if finding.remedy else ()
+            wrap_sentence(clean_line(f"remedy: {finding.remedy}"), width, hang="") if finding.remedy else ()
         ):
             _print_line(console, INDENT + line, "cyan")
     _print_line(console, format_summary(results), "bold")

@@ -29,7 +29,9 @@ CHECKS: Mapping[str, Sequence[Check]] = {
 """Heading -> what is looked at under it."""
 
 
-def examine(context: CheckContext, checks: Mapping[str, Sequence[Check]] = CHECKS) -> Iterator[CheckResult]:
+def run_checks(
+    context: CheckContext, checks: Mapping[str, Sequence[Check]] = CHECKS
+) -> Iterator[CheckResult]:
     """All findings, each as soon as it is made. A check that breaks is a finding, and the others go on."""
     for group, check in [(group, check) for group, of_group in checks.items() for check in of_group]:
         try:

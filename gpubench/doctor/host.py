@@ -20,7 +20,7 @@ from gpubench.node import environment
 from gpubench.node.watch.host import ProcessTree
 from gpubench.node.watch.host_load import measure_busy_pct
 from gpubench.plan.resolve import DEFAULT_SIZE
-from gpubench.plan.shares import default_workers
+from gpubench.plan.shares import count_default_workers
 from gpubench.schema import catalog
 from gpubench.schema.doubts import OTHER_LOAD_PCT
 from gpubench.schema.missing import Unmeasured
@@ -68,7 +68,7 @@ def check_cpus(context: CheckContext) -> Iterable[CheckResult]:
             remedy = "see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)"
             yield make_doubt("other load", f"{load}: it slows the loaders", remedy)
     try:
-        mib = ProcessTree(os.getpid()).pss_mib()
+        mib = ProcessTree(os.getpid()).read_pss_mib()
         yield make_ok("host memory", f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)")
     except Unmeasured as reason:
         remedy = "Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup"
@@ -102,7 +102,7 @@ def check_slurm_job(context: CheckContext) -> Iterable[CheckResult]:
 def check_limits(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the loaders' batches fit into shared memory, and how many files may be open."""
     device = "cuda" if context.machine.gpus else "cpu"
-    workers = default_workers(context.machine.cpu_count, 1, device)
+    workers = count_default_workers(context.machine.cpu_count, 1, device)
     needed = USUAL_BATCH * 3 * DEFAULT_SIZE * DEFAULT_SIZE * workers * PREFETCH
     free = shutil.disk_usage(SHARED).free if SHARED.is_dir() else 0
     found = (

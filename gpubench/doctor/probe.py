@@ -94,7 +94,7 @@ class Probe:
         fields: dict[str, Any] = {"ranks": {}, "gpus": {}}
         trouble = ""
         try:
-            for line in self._lines(process):
+            for line in self._read_lines(process):
                 if "failed" in line:
                     trouble = line["failed"]
                 elif "ranks" in line:
@@ -113,7 +113,7 @@ class Probe:
             trouble = str(error)
         return TorchReport(pid=process.pid, trouble=trouble, **fields)
 
-    def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    def _read_lines(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
         """The child's lines until it closes its output. Raises TimeoutError where one keeps it waiting."""
         assert process.stdout is not None
         end = process.stdout.fileno()

@@ -127,7 +127,7 @@ class FindingSheet:
         self.sheet.set_landscape()
         self.sheet.fit_to_pages(1, 0)
         report, first = self.report, self.report.findings[0] if self.report.findings else None
-        answer, sentences = words.title_finding(report, first) if first else (report.name, [])
+        answer, sentences = words.format_finding_title(report, first) if first else (report.name, [])
         self.write_sentence(answer, bold=True, font_size=15)
         self.write_sentence(" ".join(sentences))
         self.write_sentence(words.format_question(report), italic=True)

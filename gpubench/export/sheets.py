@@ -18,8 +18,8 @@ from gpubench.analyze.folder import Folder, list_table_columns, make_table_csv_r
 from gpubench.analyze.grid import list_labelled_rows, split_codes
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.render import words
-from gpubench.results.csv_text import PLAIN, Dialect, csv_text
-from gpubench.results.rows import epoch_rows
+from gpubench.results.csv_text import PLAIN, Dialect, format_csv
+from gpubench.results.rows import list_epoch_rows
 from gpubench.schema.columns import (
     BY_NAME,
     COLUMNS,
@@ -62,7 +62,7 @@ class Sheet:
 
     def format_csv(self, dialect: Dialect = PLAIN) -> str:
         """The text of a CSV."""
-        return csv_text([column.name for column in self.columns], self.lines, dialect=dialect)
+        return format_csv([column.name for column in self.columns], self.lines, dialect=dialect)
 
     def to_frame(self) -> pd.DataFrame:
         """A frame of pandas; units and meanings of its columns stand in `attrs`.
@@ -102,7 +102,7 @@ def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
 
 def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of epochs.csv."""
-    return _join_folders("epochs", EPOCH_COLUMNS, folders, lambda folder: epoch_rows(folder.records))
+    return _join_folders("epochs", EPOCH_COLUMNS, folders, lambda folder: list_epoch_rows(folder.records))
 
 
 def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:

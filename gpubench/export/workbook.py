@@ -23,7 +23,7 @@ from gpubench import __version__
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.words import clean
+from gpubench.basics.words import clean_line
 from gpubench.export.finding_sheet import FindingSheet, Style, to_text
 from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import SHEETS, Sheet
@@ -49,7 +49,7 @@ def make_workbook(folders: Sequence[Folder], options: FormatOptions) -> bytes:  
     out = io.BytesIO()
     with Workbook(out, {"constant_memory": True, "use_zip64": True}) as book:
         started = max((record.started_at for folder in folders for record in folder.records), default="")
-        title = clean(", ".join(folder.name for folder in folders))
+        title = clean_line(", ".join(folder.name for folder in folders))
         created = parse_moment(started) or datetime(2000, 1, 1)
         book.set_properties({"title": title, "comments": f"gpubench {__version__}", "created": created})
 

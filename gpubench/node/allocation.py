@@ -58,7 +58,7 @@ def find_allocation(environ: Mapping[str, str]) -> Allocation | None:
         node=environ.get("SLURMD_NODENAME") or None,
         partition=environ.get("SLURM_JOB_PARTITION") or None,
         cpus=_find_task_cpus(environ),
-        memory_mib=_memory_mib(environ),
+        memory_mib=_find_memory_mib(environ),
         gpus=next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), ""),
     )
 
@@ -84,7 +84,7 @@ def _parse_tasks_here(environ: Mapping[str, str]) -> int | None:
     return None
 
 
-def _memory_mib(environ: Mapping[str, str]) -> int | None:
+def _find_memory_mib(environ: Mapping[str, str]) -> int | None:
     """None where none was asked for, which is all of the node's: SLURM then says 0, or nothing."""
     if (of_node := _parse_positive(environ, "SLURM_MEM_PER_NODE")) is not None:
         return of_node
@@ -143,7 +143,7 @@ def find_time_limit(
     if ends.isdigit() and began.isdigit():
         return TimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
     answer = ask(job_id)
-    match _squeue_fields(job_id, answer):
+    match _parse_squeue(job_id, answer):
         case [_, "UNLIMITED"]:
             return None
         case [left, whole] if (left_s := parse_time(left)) is not None and (whole_s := parse_time(whole)):
@@ -151,7 +151,7 @@ def find_time_limit(
     raise Unmeasured(f"squeue said {quote_value(answer)}")
 
 
-def _squeue_fields(job_id: str, answer: str) -> Sequence[str]:
+def _parse_squeue(job_id: str, answer: str) -> Sequence[str]:
     """What `squeue` said of one job; nothing where it has no line, or several."""
     lines = [[field.strip() for field in line.split("|")] for line in answer.splitlines()]
     fields_of_job = [fields for number, *fields in lines if number == job_id]

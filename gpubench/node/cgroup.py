@@ -60,7 +60,7 @@ class OomKillCounter:
 
     def count(self) -> int:
         """So many by now; 0 where the file has gone."""
-        return _oom_kills(self.file) or 0
+        return _read_oom_kills(self.file) or 0
 
 
 def find_oom_kill_counter(
@@ -71,12 +71,12 @@ def find_oom_kill_counter(
     A process that is killed counts in the cgroup that it belongs to, also where a limit further up was met.
     """
     for file in _list_cgroup_files("memory", "memory.events", "memory.oom_control", membership, mount):
-        if _oom_kills(file) is not None:
+        if _read_oom_kills(file) is not None:
             return OomKillCounter(file=file, where="this cgroup")
-    return OomKillCounter(file=vmstat, where="this host") if _oom_kills(vmstat) is not None else None
+    return OomKillCounter(file=vmstat, where="this host") if _read_oom_kills(vmstat) is not None else None
 
 
-def _oom_kills(file: Path) -> int | None:
+def _read_oom_kills(file: Path) -> int | None:
     words = read_words(file)
     return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 

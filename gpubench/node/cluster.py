@@ -1,8 +1,8 @@
 """The nodes on which one trial may run together: this one, and further ones.
 
-This node runs its own part of a trial as it runs any trial (`Node.run`). On each further one it starts a process that
-does the same with that node's part (`part.py`), writes what happened into a folder that both see, and ends. Ranks meet,
-wait for each other and part by torch itself. Nothing is left on further nodes between two trials.
+This node runs its own part of a trial as it runs any trial (`Node.run_unit`). On each further one it starts a process
+that does the same with that node's part (`part.py`), writes what happened into a folder that both see, and ends. Ranks
+meet, wait for each other and part by torch itself. Nothing is left on further nodes between two trials.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gpubench.node.launch.fork_server import StoppedError
 from gpubench.node.launch.leader import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
-from gpubench.node.parts.allocation import part_commands
+from gpubench.node.parts.allocation import list_part_commands
 from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.parts.process import LostError, PartCommand, PartProcess, close_all
@@ -58,7 +58,7 @@ class Cluster:
         """How many nodes there are."""
         return 1 + len(self.commands)
 
-    def run(
+    def run_trial(
         self,
         order: TrialOrder,
         left_out: Collection[str],
@@ -80,7 +80,7 @@ class Cluster:
                 processes: list[PartProcess] = []
                 ending.callback(close_all, processes)
                 infos = self._start(folder, mark, nodes - 1, processes, should_stop)
-                orders = _node_orders(order, self.first.machine, infos, ending)
+                orders = _make_node_orders(order, self.first.machine, infos, ending)
                 for process, its_order in zip(processes, orders[1:], strict=True):
                     process.send(
                         RunPart(
@@ -100,7 +100,7 @@ class Cluster:
             except UnusableError as why:
                 return Attempt(forced=("failed", str(why)), launched=launched, finished=time.monotonic())
             trial = _RunningParts(processes, orders[1:], should_stop)
-            (done,) = self.first.run(
+            (done,) = self.first.run_unit(
                 [orders[0]], [left_out], timeout_s=timeout_s, should_stop=trial.should_stop, look=look
             )
             trial.finish()
@@ -146,7 +146,7 @@ def make_cluster(
     """
     return Cluster(
         first=first,
-        commands=part_commands(agents, os.environ),
+        commands=list_part_commands(agents, os.environ),
         address=address or os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         may_share=may_share,
     )
@@ -220,7 +220,7 @@ class _RunningParts:
                 part.lost = f"its part did not end within {END_LIMIT_S:g} s"
 
 
-def _node_orders(
+def _make_node_orders(
     order: TrialOrder, machine: Machine, infos: Sequence[NodeInfo], ending: contextlib.ExitStack
 ) -> list[TrialOrder]:
     """The order of each node: `order` is the first one's. `ending`: gives the port free where ranks meet. Raises

@@ -94,19 +94,19 @@ def make_machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ
         usage_file = quota.usage_file if limits[-1] == min(limits) < len(cpu_ids) else None
     return Machine(
         host=socket.gethostname(),
-        gpus=visible_gpus(nvml.devices if nvml else (), environ.get("CUDA_VISIBLE_DEVICES")),
+        gpus=list_visible_gpus(nvml.devices if nvml else (), environ.get("CUDA_VISIBLE_DEVICES")),
         driver=nvml.driver if nvml else None,
         cpu_name=read_cpu_name(),
         cpu_ids=cpu_ids,
         cpu_count=min(limits),
         cpu_usage_file=usage_file,
         cpu_quota=quota.cpus if quota and usage_file else None,
-        memory_mib=memory_mib(job.memory_mib if job else None),
+        memory_mib=find_memory_mib(job.memory_mib if job else None),
         allocation=job,
     )
 
 
-def visible_gpus(devices: Sequence[Gpu], spec: str | None) -> tuple[Gpu, ...]:
+def list_visible_gpus(devices: Sequence[Gpu], spec: str | None) -> tuple[Gpu, ...]:
     """The devices that CUDA will show under CUDA_VISIBLE_DEVICES=`spec` (None: unset), in its order.
 
     CUDA's rules: numbers count in PCI bus order (the child must set CUDA_DEVICE_ORDER=PCI_BUS_ID); a uuid may
@@ -139,7 +139,7 @@ def _find_device(entry: str, numbered: Sequence[Gpu], by_uuid: Mapping[str, Gpu]
     return matching[0] if len(matching) == 1 else None
 
 
-def memory_mib(
+def find_memory_mib(
     granted: int | None,
     membership: Path = MEMBERSHIP,
     mount: Path = MOUNT,
@@ -194,7 +194,7 @@ def collect_environment_facts(machine: Machine, environ: Mapping[str, str] = os.
         "torchvision": _find_package_version("torchvision"),
         "torchcodec": _find_package_version("torchcodec"),
         "python": platform.python_version(),
-        "os": _os_name(),
+        "os": _read_os_name(),
         "kernel": platform.release(),
     }
 
@@ -249,7 +249,7 @@ def read_cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.processor() or platform.machine() or "unknown CPU"
 
 
-def _os_name() -> str:
+def _read_os_name() -> str:
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):

@@ -109,7 +109,7 @@ class Node:
 
     # ---- trials ----
 
-    def run(
+    def run_unit(
         self,
         orders: Sequence[TrialOrder],
         left_out: Sequence[Collection[str]],
@@ -132,14 +132,14 @@ class Node:
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
             return run_attempt(
                 placed,
-                self._watchers(placed),
+                self._make_watchers(placed),
                 self.launcher,
                 timeout_s=timeout_s,
                 should_stop=should_stop,
                 look=look,
             )
 
-    def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
+    def _make_watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
         """One for each job, which know each other's processes."""
         users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
         shared = {uuid for uuid, count in users.items() if count > 1}

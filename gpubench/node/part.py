@@ -1,8 +1,8 @@
 """The process that runs one trial's part on a further node.
 
 Run as `python -m gpubench.node.part` by whatever starts processes there (srun, ssh, …), once for each attempt. What it
-reads and writes stands in `parts/files.py`. It runs its part as the first node runs its own, by `Node.run`, and ends
-with it, or as soon as its input is closed: then nothing of the trial is left here.
+reads and writes stands in `parts/files.py`. It runs its part as the first node runs its own, by `Node.run_unit`, and
+ends with it, or as soon as its input is closed: then nothing of the trial is left here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run_part(lines: RequestReader) -> None:
         return
     folder = PartsFolder(opened.folder)
     _await_mark(folder, opened.mark, lines)
-    address = network.resolve(opened.first)
+    address = network.resolve_address(opened.first)
     interface = network.interface_towards(address)
     node = make_this_node()
     node.remove_leftovers()
@@ -131,7 +131,7 @@ def _run_trial(node: Node, request: RunPart, lines: RequestReader) -> Attempt:
             "sweep GPUs of its own, or add --allow-busy"
         )
         return Attempt(forced=("failed", why), launched=now, finished=now)
-    (done,) = node.run(
+    (done,) = node.run_unit(
         [request.order],
         [request.left_out],
         timeout_s=request.timeout_s,

@@ -59,7 +59,7 @@ class BatchScript:
     def signal_s(self) -> int:
         return min(SIGNAL_S, math.ceil(parse_time_limit(self.time) / SHARE))
 
-    def text(self) -> str:
+    def format_script(self) -> str:
         """The script."""
         has_cpus = self.cpus_per_task is not None
         lines = [

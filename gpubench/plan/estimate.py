@@ -17,8 +17,8 @@ from gpubench.schema.window import (
     WARM_UP_S,
     choose_window_s,
     count_block_steps,
+    count_warm_up_steps,
     count_window_steps,
-    warm_up_steps,
 )
 
 START_S = {"cuda": 4.0, "cpu": 1.0}
@@ -48,14 +48,14 @@ class Estimate:
 
 def estimate_trials(trials: Sequence[tuple[Trial, ResolvedTrial]], rows: Sequence[Row]) -> list[Estimate]:
     """The time of each trial's process. `rows`: those of trials.csv that are ok."""
-    known = _Known(rows)
-    return [_estimate(t, resolved, known) for t, resolved in trials]
+    known = _MeasuredTrials(rows)
+    return [_estimate_trial(t, resolved, known) for t, resolved in trials]
 
 
-def _estimate(t: Trial, resolved: ResolvedTrial, known: _Known) -> Estimate:
-    row = known.nearest(t)
+def _estimate_trial(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -> Estimate:
+    row = known.find_nearest_row(t)
     rate = row.images_per_s if row is not None else None
-    step_s = t.batch_size / rate if rate else _guessed_step_s(t, resolved)
+    step_s = t.batch_size / rate if rate else _guess_step_s(t, resolved)
     start_s = START_S[resolved.device]
     if t.epochs is not None:
         steps = resolved.train_images // t.batch_size * t.epochs
@@ -66,7 +66,7 @@ def _estimate(t: Trial, resolved: ResolvedTrial, known: _Known) -> Estimate:
     def measuring_s(window: float | None, steps: int | None, step_s: float) -> float:
         """Seconds of warm-up and window. `window`, `steps`: as asked for."""
         count = steps or count_window_steps(choose_window_s(window, resolved.device), step_s, block, plain)
-        return max(WARM_UP_S, warm_up_steps(wave * t.prefetch) * step_s) + count * step_s
+        return max(WARM_UP_S, count_warm_up_steps(wave * t.prefetch) * step_s) + count * step_s
 
     mine_s = measuring_s(t.window, t.steps, step_s)
     if row is not None and rate and row.batch_size and row.took_s is not None and row.kind == "steady rate":
@@ -76,7 +76,7 @@ def _estimate(t: Trial, resolved: ResolvedTrial, known: _Known) -> Estimate:
     return Estimate(start_s + mine_s, rate is not None)
 
 
-def _guessed_step_s(t: Trial, resolved: ResolvedTrial) -> float:
+def _guess_step_s(t: Trial, resolved: ResolvedTrial) -> float:
     """Seconds of a step, of which nothing is known."""
     cpus = max(1, resolved.all_cpus)
     each_step_s = 0.0
@@ -93,7 +93,7 @@ def _guessed_step_s(t: Trial, resolved: ResolvedTrial) -> float:
 _KIND = ("variant", "strategy", "precision", "execution")
 
 
-class _Known:
+class _MeasuredTrials:
     """What was measured, by kind of trial and by batch size within each kind."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -103,7 +103,7 @@ class _Known:
                 kind = (row.input_size, row.gpus, *(row.get_value(name) for name in _KIND))
                 self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
 
-    def nearest(self, t: Trial) -> Row | None:
+    def find_nearest_row(self, t: Trial) -> Row | None:
         """The row of the same model that is most like this trial; None where there is none."""
         wanted = [getattr(t, name) for name in _KIND]
         best: tuple[float, Row] | None = None
@@ -157,7 +157,7 @@ class Forecast:
         return self.pace * self._after[index]
 
 
-def format_asked_seconds(seconds: float) -> str:
+def format_exact_seconds(seconds: float) -> str:
     """`90 s`, `10 min`, `2 h`: a time that somebody asked for, exactly."""
     for unit, name in ((3600, "h"), (60, "min")):
         if seconds >= 2 * unit and seconds % unit == 0:

@@ -64,7 +64,7 @@ class Experiment:
         return max(int(number or 1) for number in self._list_field_values("nodes"))
 
     @property
-    def says_how_long(self) -> bool:
+    def is_length_given(self) -> bool:
         """Whether it gives a window, or whole epochs: else its trials measure the default's window."""
         return any(
             value is not None
@@ -92,7 +92,7 @@ def check_experiment(experiment: Experiment) -> Experiment:
     return experiment
 
 
-def check_once(names: Sequence[str], places: str) -> None:
+def check_no_duplicates(names: Sequence[str], places: str) -> None:
     """Raises UsageError for a field that is given twice, or together with a rival, over all `places`."""
     for index, name in enumerate(names):
         for other in (name, *RIVALS.get(name, ())):

@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Meta
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.plan import values
 from gpubench.plan.experiment import (
     DEFAULT_TIMEOUT_S,
     Axis,
     Experiment,
     check_experiment,
-    check_once,
+    check_no_duplicates,
 )
 from gpubench.plan.groups import Group
 from gpubench.plan.rounds import encode_rounds, parse_rounds
@@ -164,7 +164,7 @@ def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Expe
     axes += [_make_zipped_axis(table) for table in file.zip]
     moving = (name for axis in axes for name in axis.fields)
     if not is_checked:
-        check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
+        check_no_duplicates([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
     if not all(file.exclude):
         raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
     return check_experiment(
@@ -191,8 +191,8 @@ def _make_group(table: _GroupTable) -> Group:
         {name: values.decode_toml_value(name, value) for name, value in job.items()} for job in table.jobs
     )
     for job in jobs:
-        check_once(list(job), "a job")
-    return Group(name=clean(table.name).strip(), jobs=jobs, pairs=table.pairs)
+        check_no_duplicates(list(job), "a job")
+    return Group(name=clean_line(table.name).strip(), jobs=jobs, pairs=table.pairs)
 
 
 def _make_zipped_axis(table: Mapping[str, Sequence[Any]]) -> Axis:

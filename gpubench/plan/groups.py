@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import clean, quote_value
+from gpubench.basics.quoted import clean_line, quote_value
 from gpubench.plan.values import RIVALS, format_field_value
 
 MOST_JOBS = 64
@@ -54,13 +54,13 @@ def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[
         return [(f"{len(jobs)} copies" if len(jobs) > 1 else "", jobs)]
     jobs = [_override_fields(fields, job) for job in group.jobs]
     if group.pairs:
-        _check_one_gpu(group, jobs)
+        _check_pair_gpus(group, jobs)
         return _list_pairs(group, jobs)
     jobs = _repeat_copies(jobs)
     return [(group.title if len(jobs) > 1 else "", jobs)]
 
 
-def job_name(index: int, count: int) -> str:
+def format_job_name(index: int, count: int) -> str:
     """`1 of 3` for the first (`index` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
     return f"{index + 1} of {count}"
 
@@ -93,7 +93,7 @@ def format_job_label(job: Mapping[str, Any]) -> str:
     text = " ".join(words) or UNCHANGED
     if "gpu_ids" in job:
         text += "@" + format_field_value(job["gpu_ids"])
-    return clean(text)
+    return clean_line(text)
 
 
 def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -163,7 +163,7 @@ def _list_pairs(group: Group, jobs: Sequence[Mapping[str, Any]]) -> list[tuple[s
     return list(pairs.values())
 
 
-def _check_one_gpu(group: Group, jobs: Sequence[Mapping[str, Any]]) -> None:
+def _check_pair_gpus(group: Group, jobs: Sequence[Mapping[str, Any]]) -> None:
     """Raises UsageError where pairs would not be on one GPU."""
     used: dict[int, None] = {}
     for given, job in zip(group.jobs, jobs, strict=True):

@@ -29,13 +29,13 @@ def name_try_experiment(name: str, number: int | None) -> str:
     return f"{name}{_NAME}{'' if number is None else f'-{number}'}"
 
 
-def are_tries(experiment: str, steps: Iterable[int | None]) -> bool:
+def is_try_experiment(experiment: str, steps: Iterable[int | None]) -> bool:
     """Whether an experiment's rows, of so many steps, are tries: three first steps, which tell of memory alone."""
     return bool(_OF_TRIES.search(experiment)) and all(known == STEPS for known in steps)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Edge:
+class MemoryEdge:
     """What is known of where memory ends."""
 
     ran: int = 0
@@ -48,10 +48,10 @@ class Edge:
         return self.full is not None and self.full - self.ran <= find_size_step(self.ran, multiple)
 
 
-def find_edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
+def find_edge(ran: Sequence[int], full: Sequence[int]) -> MemoryEdge:
     """The edge by the batch sizes that ran, and those that ran out of memory."""
     largest = max(ran, default=0)
-    return Edge(ran=largest, full=min((size for size in full if size > largest), default=None))
+    return MemoryEdge(ran=largest, full=min((size for size in full if size > largest), default=None))
 
 
 def find_size_step(size: int, multiple: int) -> int:
@@ -59,7 +59,7 @@ def find_size_step(size: int, multiple: int) -> int:
     return multiple << max(0, math.floor(math.log2(max(size, 1) / (multiple * FINE))))
 
 
-def next_size(known: Edge, guesses: Sequence[float], multiple: int, most: int) -> int | None:
+def choose_next_size(known: MemoryEdge, guesses: Sequence[float], multiple: int, most: int) -> int | None:
     """The batch size to try next; None where the edge is found, or cannot be looked for any further.
 
     `guesses`: where the edge may be, the best first. `multiple`: sizes are multiples of it. `most`: the largest there

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import quote_value
 from gpubench.plan import values
-from gpubench.plan.experiment import Axis, Experiment, check_experiment, check_once, parse_bad_images
+from gpubench.plan.experiment import Axis, Experiment, check_experiment, check_no_duplicates, parse_bad_images
 from gpubench.plan.groups import Group
 from gpubench.plan.rounds import override_rounds
 from gpubench.plan.sweep_options import Options
@@ -22,7 +22,7 @@ def apply_options(experiment: Experiment, options: Options) -> Experiment:
     axes = list(experiment.axes)
     zips = [parse_zip_option(text) for text in options.zips]
     given = [*options.fields, *(name for axis in zips for name in axis.fields)]
-    check_once(given, "the options")
+    check_no_duplicates(given, "the options")
 
     def forget(name: str) -> None:
         rivals = {name, *RIVALS.get(name, ())}
@@ -99,7 +99,7 @@ def _parse_assignments(text: str) -> dict[str, Any]:
 def parse_job_option(text: str) -> dict[str, Any]:
     """`batch_size=32,gpu_ids=2+3` as the fields of one of several jobs."""
     job = _parse_assignments(text)
-    check_once(list(job), "a --job")
+    check_no_duplicates(list(job), "a --job")
     return job
 
 

@@ -17,7 +17,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import find_group_conflict, find_trial_conflict
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.groups import job_name, list_job_sets
+from gpubench.plan.groups import format_job_name, list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
@@ -55,7 +55,7 @@ class Membership:
     @property
     def name(self) -> str:
         """`1 of 3`."""
-        return job_name(self.number, self.size)
+        return format_job_name(self.number, self.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +153,7 @@ def expand_experiment(
     seen: set[str] = set()
     maker = _UnitMaker(experiment, device, sources, cpus)
     with pause_garbage_collector():
-        for fields in _combinations(experiment):
+        for fields in _list_combinations(experiment):
             for group in experiment.groups or (None,):
                 for name, members in list_job_sets(fields, group):
                     try:
@@ -204,7 +204,7 @@ def _add_solo_units(units: Sequence[Unit]) -> Iterator[Unit]:
                 yield member
 
 
-def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:
+def _list_combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:
     axes = [[dict(zip(axis.fields, step, strict=True)) for step in axis.values] for axis in experiment.axes]
     for repeat in range(experiment.repeats):
         for steps in itertools.product(*axes):
@@ -255,7 +255,7 @@ class _UnitMaker:
                 if name not in catalog.find_strategy_fields(fields.get("strategy")):
                     fields.pop(name, None)
         t = trial.make_trial(fields)
-        if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
+        if any(_has_values(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             raise _DroppedError(EXCLUDED)
         facts = self._sources.find_data_facts(t.data)
         reason = find_trial_conflict(t, variant, choose_device(t, self._device), facts, together=together)
@@ -269,12 +269,14 @@ class _UnitMaker:
         if definition["files"] == "none":
             # No image is read, but what the trial leaves open is still taken from the data.
             fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
-        config = trial.config_id(t, definition, fingerprint, self._sources.find_model_fingerprint(t.model))
-        tid = trial.trial_id(config, t.seed, t.repeat)
+        config = trial.derive_config_id(
+            t, definition, fingerprint, self._sources.find_model_fingerprint(t.model)
+        )
+        tid = trial.derive_trial_id(config, t.seed, t.repeat)
         return Job(trial=t, trial_id=tid, config_id=config, variant=variant)
 
     def _make_group_unit(self, name: str, jobs: Sequence[Job]) -> Unit:
-        config, group_id = trial.group_ids(
+        config, group_id = trial.derive_group_ids(
             [(job.config_id, job.trial.seed, job.trial.repeat) for job in jobs]
         )
         asked = [(job.trial, job.variant) for job in jobs]
@@ -284,13 +286,13 @@ class _UnitMaker:
             solo = self._make_job(
                 make_solo_trial((job.trial, job.variant), share, self._cpus, self._device), job.variant
             )
-            own_config, own_id = trial.job_ids(config, group_id, number)
+            own_config, own_id = trial.derive_job_ids(config, group_id, number)
             membership = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
             placed.append(replace(job, trial_id=own_id, config_id=own_config, membership=membership))
         return Unit(tuple(placed))
 
 
-def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
+def _has_values(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
     """Whether the trial has all these values, given or by default."""
     return all(
         (per_gpu if name == values.BATCH_PER_GPU else getattr(t, name)) == value
@@ -298,7 +300,7 @@ def _matches(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
     )
 
 
-def plan_id(units: Sequence[Unit]) -> str:
+def derive_plan_id(units: Sequence[Unit]) -> str:
     """Eight hex digits that name a plan by its trials."""
     ids = "".join(job.trial_id for unit in units for job in unit.jobs)
     return hashlib.sha256(ids.encode()).hexdigest()[:8]

@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.shares import Share, choose_device, count_ranks, divide_cpus
+from gpubench.plan.shares import CpuShare, choose_device, count_ranks, divide_cpus
 from gpubench.schema.order import (
     DataSpec,
     Kind,
@@ -18,7 +18,7 @@ from gpubench.schema.order import (
     SteadyWindow,
     TrialOrder,
     WholeEpochs,
-    transforms,
+    parse_transforms,
 )
 from gpubench.schema.trial import Trial
 from gpubench.schema.window import choose_window_s
@@ -125,7 +125,7 @@ def _list_gpu_models(numbers: Iterable[int], gpus: Sequence[Gpu]) -> list[tuple[
 
 def _resolve_job(
     job: Job,
-    share: Share,
+    share: CpuShare,
     on_cuda: tuple[int, ...],
     machine: Machine,
     facts: DataFacts,
@@ -187,8 +187,8 @@ def make_data_spec(job: Job, resolved: ResolvedTrial, facts: DataFacts, root: Pa
         num_classes=resolved.num_classes,
         channels=CHANNELS,
         train_images=resolved.train_images,
-        cpu=transforms(definition["cpu"], resolved.input_size),
-        gpu=transforms(definition["gpu"], resolved.input_size),
+        cpu=parse_transforms(definition["cpu"], resolved.input_size),
+        gpu=parse_transforms(definition["gpu"], resolved.input_size),
         seed=job.trial.seed + job.trial.repeat,
     )
 

@@ -21,7 +21,7 @@ from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.shares import choose_device
-from gpubench.plan.skips import chain_key
+from gpubench.plan.skips import make_chain_key
 from gpubench.schema.trial import Trial
 
 MOST = 100_000
@@ -133,7 +133,7 @@ def _make_solo_tie_key(job: Job, device: str) -> Any:
 def _make_tie_key(job: Job, t: Trial, device: str) -> Any:
     definition = job.variant.make_definition()
     if choose_device(t, device) == "cuda":
-        return chain_key(t, definition)
+        return make_chain_key(t, definition)
     # Memory of the host is no result of a trial: each is by itself.
     return json.dumps(definition, sort_keys=True), t
 

@@ -16,7 +16,7 @@ PlannedTrial: TypeAlias = tuple[Trial, catalog.Variant]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CpuShare:
     """One job's part."""
 
     cpus: int
@@ -32,7 +32,7 @@ def choose_device(t: Trial, default: str) -> str:
     return t.device or ("cuda" if t.gpus else default)
 
 
-def divide_cpus(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[Share]:
+def divide_cpus(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> list[CpuShare]:
     """The shares of jobs that run together (one: of a trial alone), of `cpus` CPUs that may be used on a node.
 
     Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
@@ -41,7 +41,7 @@ def divide_cpus(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) ->
     pinned = len(jobs) > 1 and jobs[0][0].cpu_sharing == "pinned"
     requested = [t.cpus for t, _ in jobs if t.cpus is not None]
     rest = max(1, (cpus - sum(requested)) // max(1, len(jobs) - len(requested))) if pinned else cpus
-    shares: list[Share] = []
+    shares: list[CpuShare] = []
     first = 0
     for t, variant in jobs:
         # Of a trial over several nodes, which share all equally: what it gets on one of them.
@@ -50,17 +50,17 @@ def divide_cpus(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) ->
         if workers is None:
             loading = job_cpus if pinned else max(1, job_cpus // len(jobs))
             reads = variant.files != "none"
-            node_workers = default_workers(
+            node_workers = count_default_workers(
                 loading, count_ranks(t) // t.nodes, choose_device(t, default_device)
             )
             workers = t.nodes * node_workers if reads else 0
         bound = pinned or t.cpus is not None
-        shares.append(Share(job_cpus, first if bound else None, workers))
+        shares.append(CpuShare(job_cpus, first if bound else None, workers))
         first += job_cpus if pinned else 0
     return shares
 
 
-def make_solo_trial(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Trial:
+def make_solo_trial(job: PlannedTrial, share: CpuShare, cpus: int, default_device: str) -> Trial:
     """The trial that a job of a group is compared with: by itself, with the same workers and as many CPUs.
 
     What it would get by itself anyway stays open, so that it is the trial that others may have measured already.
@@ -79,7 +79,7 @@ def count_ranks(t: Trial) -> int:
     return t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
 
 
-def default_workers(cpus: int, ranks: int, device: str) -> int:
+def count_default_workers(cpus: int, ranks: int, device: str) -> int:
     """Loader workers of a trial that names no number: its CPUs, divided among its ranks.
 
     On a CPU the training needs those CPUs itself: a quarter of them loads.

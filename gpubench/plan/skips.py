@@ -20,7 +20,7 @@ _CHAIN_FIELDS = select_fields(lambda about: about.memory == "changes")
 Chain = tuple[Any, ...]
 
 
-def chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
+def make_chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
     """What trials share that differ in nothing but the batch size and what takes no memory: a chain of growing batches.
 
     `definition`: of the trial's variant, which may mean something else in another experiment.
@@ -28,8 +28,8 @@ def chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
     return (json.dumps(definition, sort_keys=True), *(getattr(t, name) for name in _CHAIN_FIELDS))
 
 
-def _chain(job: Job) -> Chain:
-    return chain_key(job.trial, job.variant.make_definition())
+def _make_job_chain(job: Job) -> Chain:
+    return make_chain_key(job.trial, job.variant.make_definition())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +63,31 @@ class KnownOutOfMemory:
     def add_unit(self, unit: Unit) -> None:
         """A unit that has run out of memory."""
         if unit.is_group:
-            self.groups.append(tuple((_chain(job), job.trial.batch_size) for job in unit.jobs))
+            self.groups.append(tuple((_make_job_chain(job), job.trial.batch_size) for job in unit.jobs))
         else:
-            self.add_trial(_chain(unit.jobs[0]), unit.jobs[0].trial.batch_size)
+            self.add_trial(_make_job_chain(unit.jobs[0]), unit.jobs[0].trial.batch_size)
 
     def find_oom_reason(self, unit: Unit) -> str | None:
         """Why this unit can't fit either; None where it may."""
         if not unit.is_group:
             (job,) = unit.jobs
-            smallest = self.chains.get(_chain(job)) if self.chains else None
+            smallest = self.chains.get(_make_job_chain(job)) if self.chains else None
             if smallest is None or job.trial.batch_size <= smallest:
                 return None
             return f"batch {smallest} of the same configuration was out of memory"
         for job in unit.jobs:
             assert job.membership is not None
-            smallest = self.chains.get(_chain(job.membership.solo))
+            smallest = self.chains.get(_make_job_chain(job.membership.solo))
             if smallest is not None and job.trial.batch_size >= smallest:
                 return f"job {job.membership.name}: batch {smallest} of the same configuration was out of memory alone"
-        mine = [(_chain(job), job.trial.batch_size) for job in unit.jobs]
+        mine = [(_make_job_chain(job), job.trial.batch_size) for job in unit.jobs]
         for group in self.groups:
-            if _contains(mine, group) and sorted(mine, key=repr) != sorted(group, key=repr):
+            if _has_larger_jobs(mine, group) and sorted(mine, key=repr) != sorted(group, key=repr):
                 return f"{len(group)} jobs that need no more were out of memory together"
         return None
 
 
-def _contains(jobs: Sequence[Fit], fewer: Sequence[Fit]) -> bool:
+def _has_larger_jobs(jobs: Sequence[Fit], fewer: Sequence[Fit]) -> bool:
     """Whether each of `fewer` has a job of its own among `jobs` that needs at least as much."""
     free = sorted(jobs, key=lambda fit: fit[1])
     for chain, batch in sorted(fewer, key=lambda fit: -fit[1]):

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gpubench.plan.plan import Plan, Unit
-from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, chain_key, find_skip_reason
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason, make_chain_key
 from gpubench.schema.record import FINAL, Record, Status, decide_group_ending, make_attempt_reference
 from gpubench.schema.trial import Trial
 from gpubench.schema.validation import InvalidValueError, convert_value
@@ -67,7 +67,7 @@ def list_chains(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
             t = convert_value(vars(record.trial), Trial)
         except InvalidValueError:
             continue
-        chains.append((chain_key(t, record.variant_definition), t.batch_size))
+        chains.append((make_chain_key(t, record.variant_definition), t.batch_size))
     return chains
 
 

@@ -23,7 +23,7 @@ RETRY = ("failed", "timeout", "stale", "oom")
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class OptionDeclaration:
     """How an option stands on the command line and in `--help`."""
 
     names: tuple[str, ...]
@@ -40,7 +40,7 @@ class Declared:
 
 def option(names: str, help_: str, metavar: str | None = None, *, default: Any = None, **more: Any) -> Any:
     """A field of options that stands on the command line. `names`: with blanks between them."""
-    declared = Declared(tuple(names.split()), help_, metavar, **more)
+    declared = OptionDeclaration(tuple(names.split()), help_, metavar, **more)
     return field(default=default, metadata={"declared": declared})
 
 

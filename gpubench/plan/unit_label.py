@@ -7,7 +7,7 @@ from gpubench.plan.values import BATCH_PER_GPU
 from gpubench.schema.cell import format_cell
 
 
-def unit_label(plan: Plan, unit: Unit) -> str:
+def format_unit_label(plan: Plan, unit: Unit) -> str:
     """The unit by its group and the varied fields, or by the usual ones where nothing varies."""
     experiment, trials = plan.experiment, [job.trial for job in unit.jobs]
     fields = [name for axis in experiment.varied for name in axis]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
-from gpubench.schema.validation import InvalidValueError, convert_value, with_bounds
+from gpubench.schema.validation import InvalidValueError, add_bounds, convert_value
 
 LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
@@ -39,7 +39,7 @@ def _unwrap_type(annotation: Any) -> type:
 
 KINDS: dict[str, type] = {name: _unwrap_type(annotation) for name, annotation in TYPES.items()}
 """Every field that an experiment may give -> the plain Python type of its values."""
-_CHECKED: Mapping[str, Any] = {name: with_bounds(annotation) for name, annotation in TYPES.items()}
+_CHECKED: Mapping[str, Any] = {name: add_bounds(annotation) for name, annotation in TYPES.items()}
 OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
 
 

@@ -33,7 +33,7 @@ Chosen = Mapping[str, tuple[str, float]]
 """GPU -> the series of its power, and the longest gap in it that still counts as covered."""
 
 
-def _energy(watched: Watched) -> Figure:
+def _compute_energy(watched: Watched) -> Figure:
     """Joules an epoch, over the trial's GPUs: by the counter, else by the integral.
 
     Raises Unmeasured for too short a time, and where both tell and disagree.
@@ -41,12 +41,12 @@ def _energy(watched: Watched) -> Figure:
     if watched.measured_s < SHORTEST_S:
         raise Unmeasured(format_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
     try:
-        counted = _energy_by_counter(watched)
+        counted = _compute_counter_energy(watched)
     except Unmeasured as reason:
-        sampled = _energy_by_samples(watched)
+        sampled = _integrate_energy(watched)
         return replace(sampled, source=f"{sampled.source} ({reason})")
     try:
-        sampled = _energy_by_samples(watched)
+        sampled = _integrate_energy(watched)
     except Unmeasured:  # then there is nothing to hold it against
         return counted
     joules, other = float(counted.value), float(sampled.value)
@@ -55,15 +55,15 @@ def _energy(watched: Watched) -> Figure:
     return counted
 
 
-def _energy_source(watched: Watched) -> Figure:
-    energy = _energy(watched)
+def _find_energy_source(watched: Watched) -> Figure:
+    energy = _compute_energy(watched)
     is_counted = energy.source.startswith(COUNTER)
     return replace(energy, value="nvml-counter" if is_counted else "nvml-power-integral", by_gpu={})
 
 
-def _power(watched: Watched) -> Figure:
+def _compute_power(watched: Watched) -> Figure:
     """Mean watts over the measured windows, summed over the GPUs."""
-    sampled = _energy_by_samples(watched)
+    sampled = _integrate_energy(watched)
     watts = float(sampled.value) * watched.measured_epochs / watched.measured_s
     return replace(sampled, value=watts, by_gpu={})
 
@@ -71,14 +71,14 @@ def _power(watched: Watched) -> Figure:
 # ---------------------------------------------------------------- the counter
 
 
-def _energy_by_counter(watched: Watched) -> Figure:
+def _compute_counter_energy(watched: Watched) -> Figure:
     # Pauses that no reading resolves lie in the spans, but in no window.
     share = watched.measured_s / sum(span.seconds for span in watched.spans) / watched.measured_epochs
     joules = {
-        gpu: share * sum(_joules_by_counter(watched, span, gpu) for span in watched.spans)
+        gpu: share * sum(_compute_counter_joules(watched, span, gpu) for span in watched.spans)
         for gpu in watched.used_gpus
     }
-    series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.used_gpus]
+    series = [watched.samples.find_series(metrics.ENERGY, gpu) for gpu in watched.used_gpus]
     return Figure(
         sum(joules.values()),
         COUNTER,
@@ -89,9 +89,9 @@ def _energy_by_counter(watched: Watched) -> Figure:
     )
 
 
-def _joules_by_counter(watched: Watched, window: Window, gpu: str) -> float:
+def _compute_counter_joules(watched: Watched, window: Window, gpu: str) -> float:
     """Joules of one window, or of several at once, by the counter of one GPU."""
-    series = watched.samples.series(metrics.ENERGY, gpu)
+    series = watched.samples.find_series(metrics.ENERGY, gpu)
     if series.find_distance_s(window.t0) + series.find_distance_s(window.t1) > max(
         _NEAR_S, _NEAR * window.seconds
     ):
@@ -106,14 +106,16 @@ def _joules_by_counter(watched: Watched, window: Window, gpu: str) -> float:
     return joules
 
 
-def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
+def compute_epoch_joules(watched: Watched) -> dict[int, dict[str, float]]:
     """Joules of each window by GPU, warm-up included: by the counter or else the integral; empty: neither tells."""
     by_epoch: dict[int, dict[str, float]] = {}
     chosen = _choose_power_series(watched)
-    integrated = partial(_joules_by_samples, chosen=chosen)
+    integrated = partial(_integrate_joules, chosen=chosen)
     for window in watched.windows:
         by_epoch[window.epoch] = {}
-        for count in (_joules_by_counter, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
+        for count in (
+            (_compute_counter_joules, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,)
+        ):
             try:
                 by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.used_gpus}
                 break
@@ -125,16 +127,16 @@ def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
 # ---------------------------------------------------------------- sampled power
 
 
-def _energy_by_samples(watched: Watched) -> Figure:
+def _integrate_energy(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
     chosen = _choose_power_series(watched)
     joules = {
-        gpu: sum(_joules_by_samples(watched, window, gpu, chosen) for window in watched.measured)
+        gpu: sum(_integrate_joules(watched, window, gpu, chosen) for window in watched.measured)
         / watched.measured_epochs
         for gpu in watched.used_gpus
     }
     buffered = all(name != metrics.POWER for name, _ in chosen.values())
-    used = [watched.samples.series(name, gpu) for gpu, (name, _) in chosen.items()]
+    used = [watched.samples.find_series(name, gpu) for gpu, (name, _) in chosen.items()]
     return Figure(
         sum(joules.values()),
         SOURCES["power-buffer"] if buffered else f"integral of polled power ({watched.power_source})",
@@ -145,9 +147,9 @@ def _energy_by_samples(watched: Watched) -> Figure:
     )
 
 
-def _joules_by_samples(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
+def _integrate_joules(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
     name, max_gap_s = chosen[gpu]
-    joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
+    joules = watched.samples.find_series(name, gpu).integrate(window.t0, window.t1, max_gap_s)
     if joules <= 0:
         raise Unmeasured(REASONS["no-power"])
     return joules
@@ -161,11 +163,11 @@ def _choose_power_series(watched: Watched) -> Chosen:
     buffer = metrics.BUFFER["power_w"]
     chosen: dict[str, tuple[str, float]] = {}
     for gpu in watched.gpus:
-        series = watched.samples.series(buffer.name, gpu)
+        series = watched.samples.find_series(buffer.name, gpu)
         chosen[gpu] = buffer.name, buffer.max_gap_s
         try:
             for window in watched.measured:
-                series.integral(window.t0, window.t1, buffer.max_gap_s)
+                series.integrate(window.t0, window.t1, buffer.max_gap_s)
         except Unmeasured:  # the polls' own reason stands where they fail too
             chosen[gpu] = metrics.POWER, POLLED_GAP_S
     return chosen
@@ -175,8 +177,8 @@ OF_ONE_JOB = ("energy_j", "energy_source", "energy_sampled_j")
 """Columns that promise the trial's own joules, which no counter tells where jobs share a GPU."""
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
-    "energy_j": _energy,
-    "energy_source": _energy_source,
-    "energy_sampled_j": _energy_by_samples,
-    "power_w": _power,
+    "energy_j": _compute_energy,
+    "energy_source": _find_energy_source,
+    "energy_sampled_j": _integrate_energy,
+    "power_w": _compute_power,
 }

@@ -16,7 +16,7 @@ from gpubench.schema.epoch_times import FEWEST_FOR_P95, FEWEST_TIMES, MEASURED, 
 from gpubench.schema.events import End, Evaluated, Event, Steps
 from gpubench.schema.watched import Window
 from gpubench.schema.window import FEWEST_STEPS
-from gpubench.stats.steps import step_mean
+from gpubench.stats.steps import estimate_step_mean
 
 _US = 1e-6
 
@@ -280,7 +280,7 @@ def compute_timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoc
         columns["step_time_ms_p50"] = 1e3 * statistics.median(steady_s)
     if len(steady_s) >= FEWEST_FOR_P95:
         columns["step_time_ms_p95"] = 1e3 * steady_s[math.ceil(0.95 * len(steady_s)) - 1]
-    mean = step_mean([time_s for row in measured for time_s in row.step_times_s])
+    mean = estimate_step_mean([time_s for row in measured for time_s in row.step_times_s])
     if mean is not None:
         columns["step_error_pct"] = 100 * mean.error
     return {

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.record import energy_figures, gpu_figures, host_figures
-from gpubench.record.energy_figures import joules_by_epoch
-from gpubench.record.host_figures import compute_crowding_pct, cpu_s_by_epoch
+from gpubench.record.energy_figures import compute_epoch_joules
+from gpubench.record.host_figures import compute_cpu_s_by_epoch, compute_crowding_pct
 from gpubench.schema.codes import REASONS
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
@@ -56,10 +56,10 @@ class Figures:
 
 def compute_figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
-    joules = joules_by_epoch(watched)
+    joules = compute_epoch_joules(watched)
     seen = Figures(
         crowding_pct=compute_crowding_pct(watched),
-        cpu_s_by_epoch=cpu_s_by_epoch(watched),
+        cpu_s_by_epoch=compute_cpu_s_by_epoch(watched),
         energy_j_by_epoch={
             epoch: sum(by_gpu.values()) if by_gpu and not watched.shared else None
             for epoch, by_gpu in joules.items()

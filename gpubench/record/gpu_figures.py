@@ -68,7 +68,7 @@ def _compute_buffered_figure(column: metrics.GpuColumn, buffer: metrics.Buffer, 
 
 def _list_series(watched: Watched, metric: str) -> list[Series]:
     """A metric's series of each of the trial's GPUs."""
-    return [watched.samples.series(metric, gpu) for gpu in watched.used_gpus]
+    return [watched.samples.find_series(metric, gpu) for gpu in watched.used_gpus]
 
 
 def _summarize(
@@ -106,17 +106,17 @@ def _average_over_windows(series: Series, watched: Watched, max_gap_s: float) ->
 
     Raises Unmeasured where a part of a window that is longer than `max_gap_s` has no reading.
     """
-    return sum(series.integral(w.t0, w.t1, max_gap_s) for w in watched.measured) / watched.measured_s
+    return sum(series.integrate(w.t0, w.t1, max_gap_s) for w in watched.measured) / watched.measured_s
 
 
 def _compute_throttled_share(watched: Watched) -> Figure:
-    masks, gaps = _throttle_masks(watched)
+    masks, gaps = _list_throttle_masks(watched)
     share = 100 * sum(bool(mask & metrics.THROTTLED) for mask in masks) / len(masks)
     return Figure(share, SOURCES["throttle"], metrics.RATES_S, len(masks), gaps)
 
 
-def _throttle_reasons(watched: Watched) -> Figure:
-    masks, gaps = _throttle_masks(watched)
+def _find_throttle_reasons(watched: Watched) -> Figure:
+    masks, gaps = _list_throttle_masks(watched)
     counts = Counter(name for mask in masks for name, bit in THROTTLE_REASONS.items() if mask & bit)
     if not counts:
         raise Unmeasured(REASONS["not-lowered"])
@@ -124,7 +124,7 @@ def _throttle_reasons(watched: Watched) -> Figure:
     return Figure(names, SOURCES["throttle"], metrics.RATES_S, len(masks), gaps)
 
 
-def _throttle_masks(watched: Watched) -> tuple[list[int], int]:
+def _list_throttle_masks(watched: Watched) -> tuple[list[int], int]:
     used = _list_series(watched, metrics.THROTTLE)
     masks: list[int] = []
     for series in used:
@@ -145,37 +145,37 @@ def _find_peak_memory(watched: Watched) -> Figure:
     """
     used = dict(zip(watched.used_gpus, _list_series(watched, metrics.PROCESS_MEMORY), strict=True))
     values = {gpu: series.between(0, watched.trained_until) for gpu, series in used.items()}
-    peaks = [_peak_mib(polled, gpu, watched) for gpu, polled in values.items() if polled]
+    peaks = [_find_peak_mib(polled, gpu, watched) for gpu, polled in values.items() if polled]
     if not peaks:
-        return _device_growth(watched)
+        return _measure_device_growth(watched)
     samples, gaps = sum(map(len, values.values())), sum(series.gaps for series in used.values())
     return Figure(max(peaks), SOURCES["nvml-memory"], metrics.TOTALS_S, samples, gaps)
 
 
-def _memory_source(watched: Watched) -> Figure:
+def _find_memory_source(watched: Watched) -> Figure:
     memory = _find_peak_memory(watched)
     is_of_processes = memory.source == SOURCES["nvml-memory"]
     return replace(memory, value="nvml-process" if is_of_processes else "nvml-device-delta")
 
 
-def _peak_mib(polled: Sequence[float], gpu: str, watched: Watched) -> float:
+def _find_peak_mib(polled: Sequence[float], gpu: str, watched: Watched) -> float:
     """The highest that was polled, or what must have lain between two polls."""
     return max(*polled, polled[-1] + watched.passed_mib.get(gpu, 0.0))
 
 
-def _device_growth(watched: Watched) -> Figure:
-    reasons = [watched.samples.series(metrics.PROCESS_MEMORY, gpu).reason for gpu in watched.gpus]
+def _measure_device_growth(watched: Watched) -> Figure:
+    reasons = [watched.samples.find_series(metrics.PROCESS_MEMORY, gpu).reason for gpu in watched.gpus]
     why = next(filter(None, reasons), "no sample was taken")
     if watched.shared:
         raise Unmeasured(f"{why}; device memory grew by other jobs' too, on GPU {'+'.join(watched.shared)}")
     grown: list[float] = []
     samples = gaps = 0
     for gpu in watched.gpus:
-        used = watched.samples.series(metrics.DEVICE_MEMORY.name, gpu)
+        used = watched.samples.find_series(metrics.DEVICE_MEMORY.name, gpu)
         training = used.between(0, watched.trained_until)
         if gpu not in watched.baseline_mib or not training:
             raise Unmeasured(f"{why}; device memory: {used.reason or 'not read before the trial'}")
-        grown.append(_peak_mib(training, gpu, watched) - watched.baseline_mib[gpu])
+        grown.append(_find_peak_mib(training, gpu, watched) - watched.baseline_mib[gpu])
         samples += len(training)
         gaps += used.gaps
     if max(grown) <= 0:
@@ -189,8 +189,8 @@ OF_WHOLE_GPUS = (*(column.name for column in metrics.GPU_COLUMNS), "throttled_pc
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "gpu_mem_mib": _find_peak_memory,
-    "gpu_mem_source": _memory_source,
+    "gpu_mem_source": _find_memory_source,
     **{column.name: _make_figure_function(column) for column in metrics.GPU_COLUMNS},
     "throttled_pct": _compute_throttled_share,
-    "throttle_reasons": _throttle_reasons,
+    "throttle_reasons": _find_throttle_reasons,
 }

@@ -41,22 +41,22 @@ def _unite_nodes(
     return make
 
 
-def _mean_of_cpus(hosts: Sequence[Watched], shares: list[float]) -> float:
+def _average_over_cpus(hosts: Sequence[Watched], shares: list[float]) -> float:
     return sum(host.cpus * share for host, share in zip(hosts, shares, strict=True)) / sum(
         host.cpus for host in hosts
     )
 
 
-def _cpu_util(watched: Watched, metric: str, source: str) -> Figure:
+def _compute_cpu_util(watched: Watched, metric: str, source: str) -> Figure:
     """The mean share of the CPUs' time over the windows."""
     spent = sum(_compute_node_cpu_s(watched, metric, w.t0, w.t1) for w in watched.measured)
-    share = spent / sum(_usable_cpu_seconds(watched, w.t0, w.t1) for w in watched.measured)
-    return _cpu_figure(watched, metric, _as_percent(watched, share), source)
+    share = spent / sum(_compute_usable_cpu_s(watched, w.t0, w.t1) for w in watched.measured)
+    return _make_cpu_figure(watched, metric, _convert_to_percent(watched, share), source)
 
 
-def _cpu_util_max(watched: Watched) -> Figure:
+def _find_max_cpu_util(watched: Watched) -> Figure:
     """The busiest interval between two samples inside a window; at least its busiest window as a whole."""
-    series = watched.samples.series(watched.cpu_metric)
+    series = watched.samples.find_series(watched.cpu_metric)
     shares: list[float] = []
     for window in watched.measured:
         edges = [window.t0]
@@ -67,10 +67,10 @@ def _cpu_util_max(watched: Watched) -> Figure:
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
             shares.append(
                 _compute_node_cpu_s(watched, watched.cpu_metric, t0, t1)
-                / _usable_cpu_seconds(watched, t0, t1)
+                / _compute_usable_cpu_s(watched, t0, t1)
             )
-    _as_percent(watched, shares[0])
-    return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
+    _convert_to_percent(watched, shares[0])
+    return _make_cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
 
 
 def compute_crowding_pct(watched: Watched) -> float | None:
@@ -93,19 +93,19 @@ def _compute_node_crowding_pct(watched: Watched) -> float | None:
         return None
 
 
-def _as_percent(watched: Watched, share: float) -> float:
+def _convert_to_percent(watched: Watched, share: float) -> float:
     """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
     if share > _FULL:
         raise Unmeasured(format_reason("elsewhere", f"{share:.1f}", f"{watched.cpus:g}"))
     return 100 * min(share, 1.0)
 
 
-def _cpu_s_per_epoch(watched: Watched) -> Figure:
+def _compute_epoch_cpu_s(watched: Watched) -> Figure:
     spent = [_compute_node_cpu_s(watched, metrics.CPU_TREE, w.t0, w.t1) / w.epochs for w in watched.measured]
-    return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
+    return _make_cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
 
 
-def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
+def compute_cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
     return {window.epoch: compute_cpu_s(watched, window.t0, window.t1) for window in watched.windows}
 
 
@@ -117,8 +117,8 @@ def compute_cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
         return None
 
 
-def _host_memory(watched: Watched) -> Figure:
-    series = watched.samples.series(metrics.TREE_MEMORY)
+def _find_host_memory(watched: Watched) -> Figure:
+    series = watched.samples.find_series(metrics.TREE_MEMORY)
     if not series.values:
         raise Unmeasured(series.reason or REASONS["before-memory"])
     return Figure(series.values[-1], SOURCES["smaps"], None, 1, series.gaps)
@@ -129,30 +129,30 @@ def _compute_node_cpu_s(watched: Watched, metric: str, t0: float, t1: float) -> 
     return watched.samples.growth_between(metric, t0, t1, metrics.TOTALS_GAP_S)
 
 
-def _usable_cpu_seconds(watched: Watched, t0: float, t1: float) -> float:
+def _compute_usable_cpu_s(watched: Watched, t0: float, t1: float) -> float:
     """CPU seconds that the trial's CPUs had: wall time, less what the hypervisor took."""
     usable = watched.cpus * (t1 - t0)
-    if watched.samples.series(metrics.CPU_STOLEN).values:
+    if watched.samples.find_series(metrics.CPU_STOLEN).values:
         usable -= _compute_node_cpu_s(watched, metrics.CPU_STOLEN, t0, t1)
     if usable <= 0:
         raise Unmeasured(REASONS["empty-window"])
     return usable
 
 
-def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Figure:
-    series = watched.samples.series(metric)
+def _make_cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Figure:
+    series = watched.samples.find_series(metric)
     inside = sum(len(series.between(w.t0, w.t1)) for w in watched.measured)
     return Figure(value, source, metrics.TOTALS_S, inside, series.gaps)
 
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "cpu_util_pct": _unite_nodes(
-        lambda host: _cpu_util(host, host.cpu_metric, host.cpu_source), _mean_of_cpus
+        lambda host: _compute_cpu_util(host, host.cpu_metric, host.cpu_source), _average_over_cpus
     ),
-    "cpu_util_max_pct": _unite_nodes(_cpu_util_max, lambda _, shares: max(shares)),
+    "cpu_util_max_pct": _unite_nodes(_find_max_cpu_util, lambda _, shares: max(shares)),
     "cpu_util_trial_pct": _unite_nodes(
-        lambda host: _cpu_util(host, metrics.CPU_TREE, _TREE_SOURCE), _mean_of_cpus
+        lambda host: _compute_cpu_util(host, metrics.CPU_TREE, _TREE_SOURCE), _average_over_cpus
     ),
-    "cpu_s_per_epoch": _unite_nodes(_cpu_s_per_epoch, lambda _, seconds: sum(seconds)),
-    "host_mem_mib": _unite_nodes(_host_memory, lambda _, mib: sum(mib)),
+    "cpu_s_per_epoch": _unite_nodes(_compute_epoch_cpu_s, lambda _, seconds: sum(seconds)),
+    "host_mem_mib": _unite_nodes(_find_host_memory, lambda _, mib: sum(mib)),
 }

@@ -140,7 +140,7 @@ def _evaluate_job(
     job, resolved = tried.job, tried.resolved
     ended = read_outcome(job, resolved, tried.done, forced, shared)
     watched = tried.done.watched
-    seen = compute_figures(watched.replace_windows(ended.windows, _missed_peak_mib(ended, watched.gpus)))
+    seen = compute_figures(watched.replace_windows(ended.windows, _find_missed_peak_mib(ended, watched.gpus)))
     status, reason = decide_ending(ended, seen, job.trial.gpu_mem_cap_mib)
     result, missing = merge_columns(
         ended,
@@ -175,7 +175,7 @@ def _compare_with_solos(
     compared = compare_with_solos(
         jobs,
         group_prediction,
-        [_gpu_mib(job.resolved, known.machine) for job in jobs],
+        [_find_gpu_mib(job.resolved, known.machine) for job in jobs],
         memberships[0].group_id if memberships[0] else "",
         [membership.solo.trial_id for membership in memberships if membership],
     )
@@ -232,7 +232,7 @@ def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     )
 
 
-def _gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
+def _find_gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
@@ -250,7 +250,7 @@ def _gather_evidence(
         ended=job.ended,
         seen=job.seen,
         result=job.result,
-        gpu_mib=_gpu_mib(tried.resolved, known.machine),
+        gpu_mib=_find_gpu_mib(tried.resolved, known.machine),
         neighbours=_find_other_jobs(jobs, number),
         images=data.train_images + data.val_images + data.skipped_images if reads else 0,
         skipped_images=data.skipped_images if reads else 0,
@@ -333,12 +333,12 @@ def _make_node_entries(done: Attempt, windows: Sequence[Window]) -> list[dict[st
     return nodes
 
 
-def sample_rows(done: Attempt) -> list[tuple[float, str, str, float]]:
+def list_sample_rows(done: Attempt) -> list[tuple[float, str, str, float]]:
     """All that was read and told of one job, as tidy rows under SAMPLE_HEADER."""
-    return [*done.watched.samples.rows(done.launched), *step_rows(done.events, done.launched)]
+    return [*done.watched.samples.list_rows(done.launched), *list_step_rows(done.events, done.launched)]
 
 
-def step_rows(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
+def list_step_rows(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
     """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took.
 
     None of work that tells of no steps.
@@ -357,6 +357,6 @@ def step_rows(events: Sequence[Event], launched: float) -> list[tuple[float, str
     return rows
 
 
-def _missed_peak_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
+def _find_missed_peak_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
     """GPU -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
     return {gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()}

@@ -82,8 +82,8 @@ def find_resources(
         if watched.of_gpus and not on_gpus:
             continue
         if watched.name == "gpu memory":
-            before = _memory_shares(alone, gpu_memory_mib, together=False)
-            now = _memory_shares(together, gpu_memory_mib, together=True)
+            before = _compute_memory_shares(alone, gpu_memory_mib, together=False)
+            now = _compute_memory_shares(together, gpu_memory_mib, together=True)
             short = [[bool(row.gpu_alloc_retries) for row in rows] for rows in (alone, together)]
         else:
             before, now = (tuple(row.get_value(watched.column) for row in rows) for rows in (alone, together))
@@ -134,7 +134,7 @@ def _is_full(
     )
 
 
-def _memory_shares(
+def _compute_memory_shares(
     rows: Sequence[Row], gpu_memory_mib: Sequence[float | None], *, together: bool
 ) -> tuple[float | None, ...]:
     """Per cent of the memory of each job's fullest GPU, by all jobs that are on it at the same time.
@@ -143,14 +143,14 @@ def _memory_shares(
     """
     shares: list[float | None] = []
     for row, size in zip(rows, gpu_memory_mib, strict=True):
-        held = [_total_held_mib(rows, gpu) for gpu in row.gpu_ids or ()] if together else [row.gpu_mem_mib]
+        held = [_sum_held_mib(rows, gpu) for gpu in row.gpu_ids or ()] if together else [row.gpu_mem_mib]
         known = [mib for mib in held if mib is not None]
         complete = bool(known) and len(known) == len(held)
         shares.append(min(100.0, 100 * max(known) / size) if complete and size else None)
     return tuple(shares)
 
 
-def _total_held_mib(rows: Sequence[Row], gpu: int) -> float | None:
+def _sum_held_mib(rows: Sequence[Row], gpu: int) -> float | None:
     """MiB that the jobs hold on a GPU; None where one of them is not known."""
     held = [row.gpu_mem_mib for row in rows if gpu in (row.gpu_ids or ())]
     return None if None in held else sum(mib for mib in held if mib is not None)

@@ -68,13 +68,13 @@ class WarningEvidence:
         return float(value) if isinstance(value, (int, float)) else None
 
 
-def _stranger(case: WarningEvidence) -> str | None:
+def _warn_stranger(case: WarningEvidence) -> str | None:
     if not case.seen.strangers:
         return None
     return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
 
 
-def _desktop(case: WarningEvidence) -> str | None:
+def _warn_desktop(case: WarningEvidence) -> str | None:
     if not case.seen.desktops:
         return None
     return (
@@ -82,7 +82,7 @@ def _desktop(case: WarningEvidence) -> str | None:
     )
 
 
-def _throttled(case: WarningEvidence) -> str | None:
+def _warn_throttled(case: WarningEvidence) -> str | None:
     share = case.find_number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
@@ -93,7 +93,7 @@ def _throttled(case: WarningEvidence) -> str | None:
     )
 
 
-def _unbound_cpus(case: WarningEvidence) -> str | None:
+def _warn_unbound_cpus(case: WarningEvidence) -> str | None:
     if case.could_run_on is None:
         return None
     return (
@@ -103,7 +103,7 @@ def _unbound_cpus(case: WarningEvidence) -> str | None:
     )
 
 
-def _low_clock(case: WarningEvidence) -> str | None:
+def _warn_low_clock(case: WarningEvidence) -> str | None:
     clock, busy = case.find_number("sm_clock_mhz"), case.find_number("gpu_util_pct")
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT:
@@ -116,14 +116,14 @@ def _low_clock(case: WarningEvidence) -> str | None:
     )
 
 
-def _spread(case: WarningEvidence) -> str | None:
+def _warn_spread(case: WarningEvidence) -> str | None:
     spread, middle = case.find_number("epoch_time_iqr_s"), case.find_number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
-def _near_limit(case: WarningEvidence) -> str | None:
+def _warn_near_limit(case: WarningEvidence) -> str | None:
     used, cap = case.find_number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL_PCT / 100 * limit:
@@ -134,7 +134,7 @@ def _near_limit(case: WarningEvidence) -> str | None:
     )
 
 
-def _retries(case: WarningEvidence) -> str | None:
+def _warn_retries(case: WarningEvidence) -> str | None:
     retries = case.find_number("gpu_alloc_retries")
     if not retries:
         return None
@@ -144,14 +144,14 @@ def _retries(case: WarningEvidence) -> str | None:
     )
 
 
-def _cpu_starved(case: WarningEvidence) -> str | None:
+def _warn_cpu_starved(case: WarningEvidence) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.all_cpus
     if workers <= cpus:
         return None
     return f"{workers} loader workers share {format_count(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
-def _other_load(case: WarningEvidence) -> str | None:
+def _warn_other_load(case: WarningEvidence) -> str | None:
     whole, trial_pct = case.find_number("cpu_util_pct"), case.find_number("cpu_util_trial_pct")
     theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
     if trial_pct is None or theirs is None:
@@ -167,7 +167,7 @@ def _other_load(case: WarningEvidence) -> str | None:
     return None
 
 
-def _gaps(case: WarningEvidence) -> str | None:
+def _warn_gaps(case: WarningEvidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
@@ -180,7 +180,7 @@ def _gaps(case: WarningEvidence) -> str | None:
     return f"{shares[worst]:.0f} % of the samples of {worst} are missing: the host was overloaded, or NVML failed"
 
 
-def _diverged(case: WarningEvidence) -> str | None:
+def _warn_diverged(case: WarningEvidence) -> str | None:
     # A rate has no loss on held-out images; that of its window tells.
     is_rate_lost = any(not math.isfinite(row.train_loss) for row in case.ended.counted)
     if "finite" not in case.ended.missing.get("loss", "") and not is_rate_lost:
@@ -188,7 +188,7 @@ def _diverged(case: WarningEvidence) -> str | None:
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
 
 
-def _beyond_turns(case: WarningEvidence) -> str | None:
+def _warn_beyond_turns(case: WarningEvidence) -> str | None:
     slowdown, membership = case.find_number("slowdown"), case.job.membership
     if slowdown is None or membership is None or slowdown <= BEYOND_TURNS * membership.size:
         return None
@@ -199,7 +199,7 @@ def _beyond_turns(case: WarningEvidence) -> str | None:
     )
 
 
-def _skipped_images(case: WarningEvidence) -> str | None:
+def _warn_skipped_images(case: WarningEvidence) -> str | None:
     if not case.skipped_images:
         return None
     were = "was" if case.skipped_images == 1 else "were"
@@ -218,18 +218,18 @@ def _make_rule(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rul
 
 
 RULES: Mapping[str, Rule] = {
-    "stranger": _stranger,
-    "desktop": _desktop,
-    "throttled": _throttled,
-    "low-clock": _low_clock,
-    "spread": _spread,
-    "near-limit": _near_limit,
-    "retries": _retries,
-    "cpu-starved": _cpu_starved,
-    "other-load": _other_load,
-    "unbound-cpus": _unbound_cpus,
-    "gaps": _gaps,
-    "diverged": _diverged,
+    "stranger": _warn_stranger,
+    "desktop": _warn_desktop,
+    "throttled": _warn_throttled,
+    "low-clock": _warn_low_clock,
+    "spread": _warn_spread,
+    "near-limit": _warn_near_limit,
+    "retries": _warn_retries,
+    "cpu-starved": _warn_cpu_starved,
+    "other-load": _warn_other_load,
+    "unbound-cpus": _warn_unbound_cpus,
+    "gaps": _warn_gaps,
+    "diverged": _warn_diverged,
     "dp": _make_rule(
         lambda case: case.job.trial.strategy == "dp",
         "DataParallel copies the model in every step, from one process; prefer ddp",
@@ -249,7 +249,7 @@ RULES: Mapping[str, Rule] = {
         "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take "
         "times from a row without --breakdown",
     ),
-    "skipped-images": _skipped_images,
+    "skipped-images": _warn_skipped_images,
     "shared-gpu": _make_rule(
         lambda case: case.neighbours.on_gpus,
         "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
@@ -260,7 +260,7 @@ RULES: Mapping[str, Rule] = {
         "the same trial alone was measured under other versions of torch, driver or gpubench; --retry stale measures "
         "it again",
     ),
-    "beyond-turns": _beyond_turns,
+    "beyond-turns": _warn_beyond_turns,
     "faster-together": lambda case: describe_speedup_doubt(case.find_number("slowdown")),
 }
 """The code of each entry -> the function that says the sentence, or None where there is no such doubt."""

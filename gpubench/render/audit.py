@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.analyze.audit import VERDICTS, RuleFinding
 from gpubench.basics.folding import wrap_sentence
-from gpubench.basics.quoted import clean, to_json
+from gpubench.basics.quoted import clean_line, to_json
 from gpubench.render.markdown import escape_markdown
 from gpubench.render.terminal import WIDTH
 from gpubench.render.words import UNKNOWN, format_number, join_words
@@ -153,7 +153,7 @@ def summarize(name: str, findings: Sequence[RuleFinding]) -> str:
     """`results/x: of 13 rules 7 kept, 2 broken, 4 not decidable`."""
     counts = Counter(finding.verdict for finding in findings)
     listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    return f"{clean(name)}: of {len(findings)} rules {listed}. The rules: docs/honesty.md"
+    return f"{clean_line(name)}: of {len(findings)} rules {listed}. The rules: docs/honesty.md"
 
 
 def describe_finding(finding: RuleFinding) -> str:
@@ -178,4 +178,4 @@ def format_figure(value: Any) -> str:
             return f"{value:,}"
         case float():
             return format_number(value, 0 if value.is_integer() else 1)
-    return UNKNOWN if value is None else clean(str(value), LONGEST_TEXT)
+    return UNKNOWN if value is None else clean_line(str(value), LONGEST_TEXT)

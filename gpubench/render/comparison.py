@@ -8,12 +8,12 @@ from typing import Any
 
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.folding import HANG
-from gpubench.basics.quoted import clean, to_json
+from gpubench.basics.quoted import clean_line, to_json
 from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison, FigureName
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.json import value_to_data
 from gpubench.render.markdown import escape_markdown, format_tables
-from gpubench.render.terminal import TO_ASCII, WIDTH, fold, render_grid
+from gpubench.render.terminal import TO_ASCII, WIDTH, render_grid, wrap_text
 from gpubench.render.words import (
     count_things,
     format_advice,
@@ -59,13 +59,17 @@ def format_text(
     comparison: Comparison, *, sort: str | None = None, width: int = WIDTH, is_rich: bool = False
 ) -> str:
     """A comparison as lines, ending in a newline. `is_rich`: for a terminal, which shows more than ASCII."""
-    lines = [part for line in describe_sides(comparison) for part in fold(line, width)]
-    lines += ["", *(part for line in format_answers(comparison) for part in fold(line, width))]
+    lines = [part for line in describe_sides(comparison) for part in wrap_text(line, width)]
+    lines += ["", *(part for line in format_answers(comparison) for part in wrap_text(line, width))]
     if comparison.changes:
         grid = render_grid(make_changes_grid(comparison, sort), width, is_rich)
         lines += ["", *(line.plain for line in grid)]
     for head, *names in list_unmatched(comparison):
-        lines += ["", f"{head}:", *(HANG + part for name in names for part in fold(name, width - len(HANG)))]
+        lines += [
+            "",
+            f"{head}:",
+            *(HANG + part for name in names for part in wrap_text(name, width - len(HANG))),
+        ]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
@@ -98,7 +102,7 @@ def format_json(comparison: Comparison) -> str:
             for trial in comparison.trials
         ],
         "regressions": [{"b": trial.b, "figure": change.figure} for trial, change in comparison.regressions]
-        + [{"b": b, "figure": "status"} for _, b in comparison.broken],
+        + [{"b": b, "figure": "status"} for _, b in comparison.broken_trials],
         "is_excluded": comparison.is_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
         "text": format_answers(comparison),
@@ -110,7 +114,7 @@ def change_to_data(change: Change) -> dict[str, Any]:
     """A figure of one trial: both sides' and the change in per cent (top-1: points), with what is known of it."""
     return {
         **value_to_data(change),
-        "change": measure_change(change),
+        "change": compute_change(change),
         "answer": name_direction(change),
         "verdict": "unknown" if change.verdict is None else change.verdict.word,
         "is_regression": change.is_regression,
@@ -125,9 +129,9 @@ def describe_sides(comparison: Comparison) -> list[str]:
     """What stands above two sides: what each is, and what is not alike in them."""
     lines = []
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
-        name = clean(side.name, 200)
+        name = clean_line(side.name, 200)
         name = f"{name_value(comparison.field, side.value)} in {name}" if comparison.field else name
-        machines = join_words(map(clean, side.machines or ("nothing measured",)))
+        machines = join_words(map(clean_line, side.machines or ("nothing measured",)))
         lines.append(f"{letter}: {name}; {count_things(side.trials, 'trial')}; {machines}")
     if comparison.unlike:
         unlike = []
@@ -147,7 +151,9 @@ def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) 
     """
     fields = comparison.rows[row].fields
     known = {name: fields.get(name) for name in varied or comparison.varied}
-    job = ", ".join(clean(str(known[name]), 80) for name in ("job", "group") if known.get(name) is not None)
+    job = ", ".join(
+        clean_line(str(known[name]), 80) for name in ("job", "group") if known.get(name) is not None
+    )
     name = name_row(known, without=("job", "group"))
     return " ".join(part for part in (name, f"({job})" if job else "") if part) or "the only trial"
 
@@ -161,11 +167,13 @@ def format_answers(comparison: Comparison) -> list[str]:
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
-        lines.append(_judge_regression(comparison, f"{100 * comparison.threshold:g} %"))
+        lines.append(_describe_regression(comparison, f"{100 * comparison.threshold:g} %"))
     answers: dict[str, Counter[str]] = {}
     for name in FIGURES:
         for change in (trial.changes[name] for trial in comparison.trials if name in trial.changes):
-            answers.setdefault(title_figure(change).partition(" (")[0], Counter())[format_answer(change)] += 1
+            answers.setdefault(format_figure_title(change).partition(" (")[0], Counter())[
+                format_answer(change)
+            ] += 1
     for title, words in answers.items():
         lines.append(f"{title} of B: {'; '.join(f'{count} {word}' for word, count in words.items())}.")
     claims = [change.claim for _, change in comparison.changes if change.claim]
@@ -194,9 +202,9 @@ def explain_obstacle(comparison: Comparison) -> str:
     )
 
 
-def _judge_regression(comparison: Comparison, limit: str) -> str:
-    worse = Counter(title_figure(change).partition(" (")[0] for _, change in comparison.regressions)
-    worse.update(f"{name_ending(comparison.rows[b].status)} in B" for _, b in comparison.broken)
+def _describe_regression(comparison: Comparison, limit: str) -> str:
+    worse = Counter(format_figure_title(change).partition(" (")[0] for _, change in comparison.regressions)
+    worse.update(f"{name_ending(comparison.rows[b].status)} in B" for _, b in comparison.broken_trials)
     if worse:
         counts = "; ".join(f"{what} of {count_things(count, 'trial')}" for what, count in worse.items())
         return f"Regression beyond {limit}: {counts}."
@@ -221,7 +229,7 @@ def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
         texts = (name_compared(comparison, trial.b), a, b, answer, format_figure_change(change))
         is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
         row = GridRow(tuple(map(GridCell, texts)), is_warned=is_warned)
-        groups.setdefault(title_figure(change), []).append(row)
+        groups.setdefault(format_figure_title(change), []).append(row)
     return Grid(
         ("",) * len(HEADINGS),
         HEADINGS,
@@ -237,7 +245,7 @@ def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTr
         if sort in FIGURES:
             sign = 1 if sort == "top1" else -1
             change = trial.changes.get(sort)
-            return change is None, 0.0 if change is None else sign * measure_change(change)
+            return change is None, 0.0 if change is None else sign * compute_change(change)
         value = comparison.rows[trial.b].fields.get(sort or "")
         is_number = isinstance(value, (int, float))
         return not is_number, value if is_number else str(value)
@@ -273,7 +281,7 @@ def list_unmatched(comparison: Comparison) -> list[list[str]]:
 # ---- one figure of one trial ----
 
 
-def title_figure(change: Change) -> str:
+def format_figure_title(change: Change) -> str:
     """The head of a figure's rows: `Time per image (ms)`."""
     name, unit, *_ = FIGURE_WORDS[change.figure]
     if change.is_per_epoch:
@@ -294,14 +302,14 @@ def format_answer(change: Change) -> str:
     return f"{word}, likely" if is_likely else word
 
 
-def measure_change(change: Change) -> float:
+def compute_change(change: Change) -> float:
     """In per cent of A's figure; of top-1 in points."""
     return change.b - change.a if change.figure == "top1" else 100 * (change.b / change.a - 1)
 
 
 def format_figure_change(change: Change) -> str:
     """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
-    text = _format_share(measure_change(change))
+    text = _format_share(compute_change(change))
     verdict, is_points = change.verdict, change.figure == "top1"
     if verdict and verdict.low is not None and verdict.high is not None:
         low, high = (

@@ -36,7 +36,7 @@ def has_converter() -> bool:
     return importlib.util.find_spec(MODULE) is not None
 
 
-def need_converter() -> None:
+def check_converter() -> None:
     """Raises UnusableError where vl-convert is not installed."""
     if not has_converter():
         raise UnusableError(f"pictures need vl-convert, which is not installed: pip install {PACKAGE}")
@@ -45,7 +45,7 @@ def need_converter() -> None:
 def draw_file(description: Vega, form: str, scale: float = 1.0) -> bytes:
     """The picture as a file. `form`: a key of FORMS. `scale`: of its size. Raises UnusableError where vl-convert is
     missing."""
-    need_converter()
+    check_converter()
     import vl_convert
 
     with as_file(files(gpubench.render).joinpath("fonts")) as folder:

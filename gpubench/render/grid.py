@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.core.findings import join_overlaps, list_groups
 from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
@@ -133,7 +133,7 @@ def format_value(column: ReportColumn, value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return _format_values(column, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return clean(value if isinstance(value, str) else format_cell(value), 80)
+        return clean_line(value if isinstance(value, str) else format_cell(value), 80)
     if value != value:
         return words.UNKNOWN
     if column.name in CHANGES:

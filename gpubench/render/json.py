@@ -80,7 +80,7 @@ def _measure_effect(claims: Sequence[Claim]) -> dict[str, Any] | None:
     alike = [claim for claim in claims if claim.metric == claims[0].metric]
     if not alike:
         return None
-    figures = [words.measure_claim(claim) for claim in alike]
+    figures = [words.find_claim_figure(claim) for claim in alike]
     lows = [claim.decided.low for claim in alike]
     highs = [claim.decided.high for claim in alike]
     return {
@@ -101,7 +101,7 @@ def _claim_to_data(claim: Claim) -> dict[str, Any]:
         "candidate": claim.candidate,
         "baseline": claim.baseline,
         "is_ratio": evidence.is_log,
-        "figure": words.measure_claim(claim),
+        "figure": words.find_claim_figure(claim),
         "low": verdict.low,
         "high": verdict.high,
         "p": verdict.p,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from gpubench.basics.encodable import replace_unencodable_signs
-from gpubench.basics.quiet_pipe import silence
-from gpubench.basics.words import clean, format_count
+from gpubench.basics.quiet_pipe import discard_streams
+from gpubench.basics.words import clean_line, format_count
 from gpubench.core.report import Cell, Report, ReportRow
 from gpubench.plan.outlook import format_round_number
 from gpubench.plan.rounds import ONE, Rounds
@@ -24,7 +24,7 @@ from gpubench.render.running import (
     describe_group_end,
     describe_trial_end,
     draw_rounds,
-    find_cause,
+    find_failed_row,
     find_log,
     render_progress,
 )
@@ -119,7 +119,7 @@ class PlainView(View):
         self._say_end(describe_trial_end(number, total, label, row), row)
 
     def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._say_end(describe_group_end(number, total, label, rows), find_cause(rows))
+        self._say_end(describe_group_end(number, total, label, rows), find_failed_row(rows))
 
     def show_round_start(self, number: int, rounds: Rounds) -> None:
         if number > 1:
@@ -135,7 +135,7 @@ class PlainView(View):
 
     def say(self, text: str) -> None:
         with contextlib.suppress(OSError):  # whoever looked on may have gone, and the measuring goes on
-            self.console.file.write(replace_unencodable_signs(clean(text), self.console.encoding) + "\n")
+            self.console.file.write(replace_unencodable_signs(clean_line(text), self.console.encoding) + "\n")
             self.console.file.flush()
 
 
@@ -172,7 +172,7 @@ class LiveView(PlainView):
         number, rounds = self._round
         if rounds.most > 1:
             below.insert(0, draw_rounds(number, rounds, progress.done, progress.total, width))
-        lines = [*self._lay_out_table(progress, width, height - 1 - len(below)), *below][-height:]
+        lines = [*self._render_table(progress, width, height - 1 - len(below)), *below][-height:]
         for line in lines:
             line.plain = replace_unencodable_signs(line.plain, self.console.encoding)
         frame = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
@@ -197,7 +197,9 @@ class LiveView(PlainView):
                 act()
             except OSError:
                 self._is_gone = True
-                silence(self.console.file)  # what it holds back would fail once more at the interpreter's end
+                discard_streams(
+                    self.console.file
+                )  # what it holds back would fail once more at the interpreter's end
 
     def show_round_start(self, number: int, rounds: Rounds) -> None:
         self._round = (number, rounds)
@@ -210,7 +212,7 @@ class LiveView(PlainView):
         now = time.monotonic()
         self._due = now + MAKING_PART * (now - began)
 
-    def _lay_out_table(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
+    def _render_table(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
         """Lines of the table and an empty one, laid out anew where something of them has changed."""
         from rich.text import Text
 
@@ -218,7 +220,7 @@ class LiveView(PlainView):
             return []
         key = (id(self._report), progress.trial_id, width, height, round(16 * progress.part))
         if self._table[0] != key:
-            table = lay_out_live_table(self._report, progress.trial_id, progress.part, width, height - 1)
+            table = render_live_table(self._report, progress.trial_id, progress.part, width, height - 1)
             self._table = (key, [*table, Text()] if table else [])
         return self._table[1]
 
@@ -226,14 +228,14 @@ class LiveView(PlainView):
         if row.status == "ok" and self._table[1]:
             return  # the table says it, and hundreds of lines would say no more
         style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
-        self._print(line, style)
+        self._print_styled(line, style)
         if log := find_log(row):
-            self._print(f"  log: {log}", style)
+            self._print_styled(f"  log: {log}", style)
 
     def say(self, text: str) -> None:
-        self._print(clean(text))
+        self._print_styled(clean_line(text))
 
-    def _print(self, line: str, style: str = "") -> None:
+    def _print_styled(self, line: str, style: str = "") -> None:
         """A line that stays. The terminal wraps it, so that a path in it can be copied."""
         from rich.text import Text
 
@@ -249,7 +251,7 @@ class LiveView(PlainView):
 # ---- the table that stands ----
 
 
-def lay_out_live_table(
+def render_live_table(
     live_report: LiveReport, trial_id: str, part: float, width: int, height: int
 ) -> list[Text]:
     """Lines of the table, at most so many; of a longer one those around the running trial. Empty where few fit.
@@ -258,7 +260,7 @@ def lay_out_live_table(
     """
     from rich.text import Text
 
-    report = part_pending(live_report.report)
+    report = split_pending_rows(live_report.report)
     grid = make_grid(report)
     label = live_report.rows.get(trial_id)
     bar = next((n for n, column in enumerate(report.columns) if column.name == "images_per_s"), 0)
@@ -277,7 +279,7 @@ def lay_out_live_table(
             rows.append(row)
         groups.append(replace(group, rows=tuple(rows)))
     layout = make_layout(replace(grid, groups=tuple(groups)), width, True)
-    placed = render_block(layout, layout.split()[0])
+    placed = render_block(layout, layout.split_columns()[0])
     lines = [line for _, line in placed]
     heading = 2 + any(layout.grid.series)
     leader = format_leader(report)
@@ -298,16 +300,16 @@ def is_pending(row: ReportRow) -> bool:
     return row.status == "missing"
 
 
-def part_pending(report: Report) -> Report:
+def split_pending_rows(report: Report) -> Report:
     """The report with a line for each row that is still to be measured."""
     groups = tuple(
-        replace(group, rows=tuple(part for row in group.rows for part in _part_row(report, row)))
+        replace(group, rows=tuple(part for row in group.rows for part in _split_row(report, row)))
         for group in report.groups
     )
     return replace(report, groups=groups)
 
 
-def _part_row(report: Report, row: ReportRow) -> list[ReportRow]:
+def _split_row(report: Report, row: ReportRow) -> list[ReportRow]:
     if not is_pending(row) or not row.skipped:
         return [row]
     return [

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.basics.words import format_machine_name
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.markdown import escape_markdown, format_tables
-from gpubench.render.terminal import TO_ASCII, WIDTH, fold, render_grid
+from gpubench.render.terminal import TO_ASCII, WIDTH, render_grid, wrap_text
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
 
 if TYPE_CHECKING:  # else a sweep, which says what it predicts, would import pandas when it starts
@@ -43,12 +43,12 @@ def format_text(predictions: Predictions, *, width: int = WIDTH, is_rich: bool =
 
     `is_rich`: for a terminal, which shows more than ASCII.
     """
-    lines = fold(describe_origin(predictions), width)
+    lines = wrap_text(describe_origin(predictions), width)
     for group in predictions.groups:
-        lines += ["", *fold(clean(group.name), width), ""]
+        lines += ["", *wrap_text(clean_line(group.name), width), ""]
         if isinstance(group, PredictedGroup):
             lines += [*(line.plain for line in render_grid(make_jobs_grid(group), width, is_rich)), ""]
-        lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
+        lines += [part for sentence in describe_group(group) for part in wrap_text(sentence, width)]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
@@ -56,7 +56,7 @@ def format_markdown(predictions: Predictions) -> str:
     """The same as Markdown."""
     blocks = [escape_markdown(describe_origin(predictions))]
     for group in predictions.groups:
-        blocks.append(f"**{escape_markdown(clean(group.name))}**")
+        blocks.append(f"**{escape_markdown(clean_line(group.name))}**")
         if isinstance(group, PredictedGroup):
             blocks += format_tables(make_jobs_grid(group))
         blocks.append("\n".join(f"- {escape_markdown(sentence)}" for sentence in describe_group(group)))
@@ -74,7 +74,7 @@ def make_jobs_grid(group: PredictedGroup) -> Grid:
             UNKNOWN if value is None else format_number(value, digits)
             for value, digits in (*figures, (job.error_pct, 0))
         ]
-        rows.append(GridRow(tuple(map(GridCell, (clean(job.name), *texts)[:count]))))
+        rows.append(GridRow(tuple(map(GridCell, (clean_line(job.name), *texts)[:count]))))
     is_number = (False, *[True] * (count - 1))
     return Grid(("",) * count, HEADINGS[:count], is_number, (GridGroup("", tuple(rows)),))
 
@@ -84,13 +84,13 @@ def describe_origin(predictions: Predictions) -> str:
     stored = predictions.stored
     counts = [(len(stored.machine.gpus), "GPU"), (stored.cpus or 0, "CPU")]
     hardware = ", ".join(count_things(count, thing) for count, thing in counts if count)
-    name = clean(format_machine_name(stored.key)) + (f" ({hardware})" if hardware else "")
+    name = clean_line(format_machine_name(stored.key)) + (f" ({hardware})" if hardware else "")
     sentences = [f"By results of {name}{'' if stored.is_here else ', which is not this machine'}."]
     if stored.other_machines:
-        machines = join_words(clean(format_machine_name(machine)) for machine in stored.other_machines)
+        machines = join_words(clean_line(format_machine_name(machine)) for machine in stored.other_machines)
         sentences.append(f"Results of {machines} are left out.")
     if predictions.filled:
-        fields = ", ".join(f"{name}={clean(value)}" for name, value in predictions.filled.items())
+        fields = ", ".join(f"{name}={clean_line(value)}" for name, value in predictions.filled.items())
         sentences.append(f"What was not asked for is as in these rows: {fields}.")
     if not predictions.groups:
         sentences.append("No group that was predicted has run.")
@@ -115,7 +115,7 @@ def describe_group(group: PredictedGroup | NoPrediction) -> list[str]:
     jobs: dict[str, list[str]] = {}
     for job in group.jobs:
         for note in job.notes:
-            jobs.setdefault(describe_note(note), []).append(clean(job.name.partition(": ")[0]))
+            jobs.setdefault(describe_note(note), []).append(clean_line(job.name.partition(": ")[0]))
     return [*sentences, *(f"{join_words(names)}: {note}." for note, names in jobs.items())]
 
 
@@ -136,4 +136,4 @@ def _format_value(value: object) -> str:
         return "an unknown number"
     if isinstance(value, tuple):
         return join_words(RESOURCES.get(name, name.replace("_", " ")) for name in value)
-    return STATUSES.get(text := clean(str(value), 200), text)
+    return STATUSES.get(text := clean_line(str(value), 200), text)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gpubench.basics.words import clean
+from gpubench.basics.words import clean_line
 
 EVERY_S = 10.0
 """How often a line tells how far it is, where there is no terminal."""
@@ -28,14 +28,14 @@ def show_progress(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _report_lines(label, work, clock) if not quiet else lambda *_: None
+        yield _make_line_reporter(label, work, clock) if not quiet else lambda *_: None
         return
     with Progress(*columns, console=console, disable=quiet) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _report_lines(label: str, work: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
+def _make_line_reporter(label: str, work: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
     """Tells of (done, total) in a line every EVERY_S; before them in one at the first call, where `work` says of what.
 
     Where nothing is left to do there is no call, so nothing is said.
@@ -51,6 +51,6 @@ def _report_lines(label: str, work: str, clock: Callable[[], float]) -> Callable
         line = f"{label}: {done:,} of {total:,}" if not first else f"{work} ({total:,} in all)" * bool(work)
         if line:
             with contextlib.suppress(OSError):  # nobody may be there to read it; the work goes on
-                print(clean(line), file=sys.stderr, flush=True)
+                print(clean_line(line), file=sys.stderr, flush=True)
 
     return tell

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpubench.basics.rounding import round_half_up
-from gpubench.basics.words import LOGGED, WORDS, clean, format_list
+from gpubench.basics.words import LOGGED, WORDS, clean_line, format_list
 from gpubench.core.prediction import classify_overlap
 from gpubench.core.report import Report
-from gpubench.plan.max_batch import are_tries
+from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.outlook import TimeLeft, format_round_number
 from gpubench.plan.rounds import Rounds
 from gpubench.render.prediction import OVERLAPS
@@ -69,7 +69,7 @@ def render_progress(progress: LiveProgress, width: int) -> Text:
     from rich.text import Text
 
     lines = [
-        Text(f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}", "bold"),
+        Text(f"[{progress.done + 1}/{progress.total}] {clean_line(progress.trial_label)}", "bold"),
         _draw_bar(progress, width),
         Text(_format_usage(progress), "dim"),
     ]
@@ -98,7 +98,7 @@ def _format_step(progress: LiveProgress) -> str:
     parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
     if progress.top1_pct is not None:
         parts.append(format_top1(progress.top1_pct, progress.top1_target))
-    parts += [clean(progress.note)] if progress.note else []
+    parts += [clean_line(progress.note)] if progress.note else []
     return "".join(f"  {part}" for part in parts)
 
 
@@ -165,14 +165,14 @@ def describe_trial_end(number: int, total: int, label: str, row: Row) -> str:
     status = str(row.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row.steps]):
+        if row.epoch_time_s is not None and not is_try_experiment(row.experiment or "", [row.steps]):
             parts.append(f"epoch {round_half_up(row.epoch_time_s, 2)} s")
         parts += [f"{round_half_up(row.gpu_mem_mib, 0):,} MiB"] if row.gpu_mem_mib is not None else []
         if row.until_top1 is not None and row.top1_pct is not None:
             parts.append(format_top1(row.top1_pct, row.until_top1))
     elif status != "oom" and row.reason:
         parts.append(row.reason.strip().splitlines()[0])
-    return clean("  ".join(parts))
+    return clean_line("  ".join(parts))
 
 
 def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
@@ -180,7 +180,7 @@ def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row])
 
     Of a group that ended otherwise: how, which job was the first cause, and why.
     """
-    cause = find_cause(rows)
+    cause = find_failed_row(rows)
     status = str(cause.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
@@ -189,15 +189,15 @@ def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row])
         reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
         job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
         parts.append(": ".join([*job, *reason]))
-    return clean("  ".join(part for part in parts if part))
+    return clean_line("  ".join(part for part in parts if part))
 
 
 def find_log(row: Row) -> str:
     """The file with the output of processes that failed; empty for what ended otherwise."""
-    return clean(row.log) if row.status in LOGGED and row.log else ""
+    return clean_line(row.log) if row.status in LOGGED and row.log else ""
 
 
-def find_cause(rows: Sequence[Row]) -> Row:
+def find_failed_row(rows: Sequence[Row]) -> Row:
     """The first job that ended badly by itself: others are skipped because of it. The first job where all are ok."""
     bad = [row for row in rows if row.status != "ok"]
     return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])

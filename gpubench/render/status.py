@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from gpubench.basics.folding import wrap_sentence
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.plan.estimate import format_seconds
 from gpubench.render.words import count_things, join_words, name_ending
 from gpubench.results.status import ORDER, FolderStatus
@@ -25,9 +25,11 @@ STATES = {
 
 def format_status(status: FolderStatus, width: int) -> str:
     """One folder, the answer in its first line, of at most so many columns: paths stay whole. Ends in a newline."""
-    lines = wrap_sentence(clean(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width)
+    lines = wrap_sentence(
+        clean_line(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width
+    )
     for detail in _list_details(status):
-        lines += wrap_sentence(clean(detail), width, indent=INDENT)
+        lines += wrap_sentence(clean_line(detail), width, indent=INDENT)
     return "\n".join(lines) + "\n"
 
 

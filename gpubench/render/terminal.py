@@ -83,12 +83,12 @@ def _render_report(report: Report, width: int, is_rich: bool, is_why: bool) -> l
     lines = [_make_text(line, style) for line, style in _render_heading(report, width, plain)]
     lines += [_make_text(""), *render_grid(make_grid(report), width, is_rich)]
     if legend := words.format_legend(report):
-        lines += [_make_text(line, "dim") for line in fold(plain(legend), width)]
+        lines += [_make_text(line, "dim") for line in wrap_text(plain(legend), width)]
     lines.append(_make_text(""))
     chosen = choose_lines(report, is_all=is_why)
     for line in chosen:
         style = STYLES.get(line.kind, "")
-        lines += [_make_text(part, style) for part in fold(plain(line.marked_text), width)]
+        lines += [_make_text(part, style) for part in wrap_text(plain(line.marked_text), width)]
     if is_why:
         lines += map(_make_text, _render_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
@@ -102,7 +102,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     So a pipe gets the same words. The answer is always there.
     """
     lines = words.list_sentences(report)
-    heights = [len(fold(words.mark_warning(line.text.translate(TO_ASCII)), WIDTH)) for line in lines]
+    heights = [len(wrap_text(words.mark_warning(line.text.translate(TO_ASCII)), WIDTH)) for line in lines]
     room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
         return lines
@@ -117,20 +117,20 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
 def _render_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
     text = plain(words.format_question(report))
-    question = fold(text, width, hang="")[: HEADING_LINES - 1] if text else []
+    question = wrap_text(text, width, hang="")[: HEADING_LINES - 1] if text else []
     parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
     dot = "\u00a0" + plain("· ")
     room = HEADING_LINES - len(question)
-    if room == 1 and len(fold(dot.join(parts), width, hang="")) > room:
+    if room == 1 and len(wrap_text(dot.join(parts), width, hang="")) > room:
         # What was measured on what goes before the name of the experiment and the number of processes.
         parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report, is_short=True)]
-    while len(parts) > 1 and len(fold(dot.join(parts), width, hang="")) > room:
+    while len(parts) > 1 and len(wrap_text(dot.join(parts), width, hang="")) > room:
         parts.pop()
-    facts = fold(dot.join(parts), width, hang="")
+    facts = wrap_text(dot.join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
 
 
-def fold(text: str, width: int, hang: str = HANG) -> list[str]:
+def wrap_text(text: str, width: int, hang: str = HANG) -> list[str]:
     """Lines of at most so many columns. A number keeps its unit."""
     return [
         line.replace("\u00a0", " ") for line in wrap_sentence(text.replace(" %", "\u00a0%"), width, hang=hang)
@@ -141,7 +141,7 @@ def fold(text: str, width: int, hang: str = HANG) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class GridLayout:
     """A grid and where its columns stand."""
 
     grid: Grid
@@ -153,16 +153,16 @@ class Layout:
     width: int
     """Of a line, without the cells at its end where marks of rows stand."""
 
-    def measure(self, columns: Sequence[int]) -> int:
+    def measure_width(self, columns: Sequence[int]) -> int:
         """The width of columns side by side, with their bars."""
         cells = [self.widths[n] + (len(GAP) + self.bars[n] if self.bars[n] else 0) for n in columns]
         return sum(cells) + len(GAP) * (len(cells) - 1)
 
-    def split(self) -> list[list[int]]:
+    def split_columns(self) -> list[list[int]]:
         """The columns that stand side by side, and those for which there is no room, behind the first once more."""
         blocks = [[0]]
         for n in range(1, len(self.widths)):
-            if len(blocks[-1]) > 1 and self.measure([*blocks[-1], n]) > self.width:
+            if len(blocks[-1]) > 1 and self.measure_width([*blocks[-1], n]) > self.width:
                 blocks.append([0])
             blocks[-1].append(n)
         return blocks
@@ -172,13 +172,13 @@ def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
     layout = make_layout(grid if is_rich else _convert_to_ascii(grid), width, is_rich)
     lines: list[Text] = []
-    for block in layout.split():
+    for block in layout.split_columns():
         lines += [_make_text("")] if lines else []
         lines += [line for _, line in render_block(layout, block)]
     return lines
 
 
-def make_layout(grid: Grid, width: int, is_rich: bool) -> Layout:
+def make_layout(grid: Grid, width: int, is_rich: bool) -> GridLayout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
     width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
     widths = []
@@ -195,7 +195,7 @@ def make_layout(grid: Grid, width: int, is_rich: bool) -> Layout:
     free = width - sum(widths) - gaps
     bar = min(BAR, free // max(1, sum(has_bar)))
     bars = tuple(bar if has and bar >= NARROWEST_BAR else 0 for has in has_bar)
-    return Layout(grid, tuple(widths), bars, is_rich, width)
+    return GridLayout(grid, tuple(widths), bars, is_rich, width)
 
 
 def _group_series(grid: Grid) -> list[tuple[str, list[int]]]:
@@ -224,30 +224,32 @@ def _convert_to_ascii(grid: Grid) -> Grid:
     )
 
 
-def render_block(layout: Layout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
+def render_block(layout: GridLayout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
     """Lines of some columns, each with the row that it is of; None: headings and heads of groups."""
     grid = layout.grid
     lines = []
     if any(grid.series):
         parts = [(series, [n for n in columns if n in block]) for series, columns in _group_series(grid)]
-        upper = [set_cell_size(series, layout.measure(columns)) for series, columns in parts if columns]
+        upper = [set_cell_size(series, layout.measure_width(columns)) for series, columns in parts if columns]
         lines.append(_make_text(GAP.join(upper), "bold"))
     headings = [
-        set_cell_size(_pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure([n]))
+        set_cell_size(
+            _pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure_width([n])
+        )
         for n in block
     ]
     lines.append(_make_text(GAP.join(headings), "bold"))
-    lines.append(_make_text(("─" if layout.is_rich else "-") * layout.measure(block), "dim"))
+    lines.append(_make_text(("─" if layout.is_rich else "-") * layout.measure_width(block), "dim"))
     placed: list[tuple[GridRow | None, Text]] = [(None, line) for line in lines]
     for group in grid.groups:
         if group.head:
-            head = _cut(group.head, layout.width)
+            head = _cut_text(group.head, layout.width)
             placed.append((None, _make_text(f"{head} {words.WARNED}" if group.is_warned else head, "bold")))
         placed += [(row, line) for row in group.rows for line in render_row(layout, row, block)]
     return placed
 
 
-def render_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
+def render_row(layout: GridLayout, row: GridRow, block: Sequence[int]) -> list[Text]:
     """Lines of one row, several where its name is long; its figures stand in the last."""
     style = "bold" if row.is_answer else "dim" if row.is_pending else ""
     label, room = row.cells[0].text, layout.widths[0]
@@ -259,7 +261,7 @@ def render_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]
         cell, bar = row.cells[n], layout.bars[n]
         if row.ending and not any(row.cells[m].text for m in block[place:]):
             ending = f"{words.NO_FIGURES if layout.is_rich else 'x'} {row.ending}"
-            line.append(_cut(ending, max(10, layout.width - cell_len(line.plain))), "dim")
+            line.append(_cut_text(ending, max(10, layout.width - cell_len(line.plain))), "dim")
             break
         text = cell.text if n else name
         line.append(_pad_text(text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
@@ -275,7 +277,7 @@ def render_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]
     return [*lines, line]
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_text(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 3).rstrip() + "..."
 
 
@@ -311,7 +313,7 @@ def _render_claims(report: Report, width: int, plain: Callable[[str], str]) -> l
             aligned = [_pad_text(name, widths[0], False)]
             aligned += [_pad_text(row[n], widths[n], 2 <= n <= 4) for n in range(1, len(row))]
             lines += [*first, GAP.join(aligned)]
-        lines += [line for note in notes for line in fold(plain(note), width)]
+        lines += [line for note in notes for line in wrap_text(plain(note), width)]
     if any(finding.claims for finding in report.findings):
-        lines += ["", *fold(words.WHY_NOTE, width)]
+        lines += ["", *wrap_text(words.WHY_NOTE, width)]
     return lines

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.basics.rounding import format_half_up
 from gpubench.core.claims import Certainty, Claim
 from gpubench.core.findings import (
@@ -292,7 +292,7 @@ def name_group(report: Report, group: SharingGroup) -> str:
     """Jobs that ran together: its own name, else `2 × batch 16` or `resnet50 64 & mobilenet_v2 256`."""
     if group.name:
         label = name_row(group.label)
-        return clean(group.name, 80) + (f" ({label})" if label else "")
+        return clean_line(group.name, 80) + (f" ({label})" if label else "")
     labels = [name_job(report, row) for row in group.rows]
     if len(set(labels)) == 1:
         return f"{group.jobs} × {labels[0]}"
@@ -312,7 +312,7 @@ def format_column_heading(report: Report, column: ReportColumn) -> tuple[str, st
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
     is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
     heading = "together s" if is_together else name_column(column.name)
-    return (name_row(column.series), _fill_target(report, heading))
+    return (name_row(column.series), _insert_target(report, heading))
 
 
 def name_column(name: str) -> str:
@@ -321,7 +321,7 @@ def name_column(name: str) -> str:
     return HEADINGS.get(name) or (definition.heading if definition else "") or name
 
 
-def _fill_target(report: Report, heading: str) -> str:
+def _insert_target(report: Report, heading: str) -> str:
     target = report.facts.target_pct
     return heading.format(target=f"{target:g} %" if target is not None else "top-1")
 
@@ -333,7 +333,7 @@ def describe_ending(report: Report, row: ReportRow) -> str:
     # What the allocator has to say of it tells a reader nothing more.
     reason = (f"the cap is {cap / 1024:.3g} GiB" if cap else "") if row.status == "oom" else row.reason
     if reason:
-        text += f": {clean(reason, 200).rstrip('.')}"
+        text += f": {clean_line(reason, 200).rstrip('.')}"
     if row.skipped:
         sizes = join_words(format_axis(value) for value in row.skipped)
         text += f"; {sizes} {'skipped' if row.status in ('oom', 'skipped') else 'neither'}"
@@ -345,7 +345,7 @@ def format_axis(value: Any) -> str:
     return (
         f"{value:,}"
         if isinstance(value, int) and not isinstance(value, bool)
-        else clean(format_cell(value), 80)
+        else clean_line(format_cell(value), 80)
     )
 
 
@@ -357,8 +357,8 @@ def describe_facts(report: Report, *, is_short: bool = False) -> list[str]:
     without the number of processes, which stands below a table as well, and without the experiment's name, where no
     folder stands before it."""
     facts = report.facts
-    parts = [] if is_short and ": " not in report.name else [clean(report.name, 80)]
-    parts += [clean(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines]
+    parts = [] if is_short and ": " not in report.name else [clean_line(report.name, 80)]
+    parts += [clean_line(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines]
     if is_short:
         pass
     elif facts.is_published:
@@ -380,7 +380,7 @@ def describe_facts(report: Report, *, is_short: bool = False) -> list[str]:
 def format_question(report: Report) -> str:
     """The question above a table: the experiment's own, else that of the first finding."""
     if report.question:
-        return clean(report.question, 300)
+        return clean_line(report.question, 300)
     return QUESTIONS.get(report.findings[0].question, "") if report.findings else ""
 
 
@@ -406,7 +406,7 @@ class Answer:
 def format_finding(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
     lines = [answer.format_line() for answer in _make_answers(report, finding)]
-    if finding.remedy and not _is_uncertain(finding) and finding.word != "sure":
+    if finding.remedy and not _is_choice_uncertain(finding) and finding.word != "sure":
         lines[-1] += format_advice(finding.remedy, "tells more")
     return lines
 
@@ -416,13 +416,13 @@ def _make_answers(report: Report, finding: Finding) -> list[Answer]:
     return answers
 
 
-def _is_uncertain(finding: Finding) -> bool:
+def _is_choice_uncertain(finding: Finding) -> bool:
     """Whether a choice is named without confidence: its sentence has the remedy in it."""
     choice = finding.choice
     return choice is not None and choice.bound is not None and not choice.is_firm
 
 
-def is_uncertain(report: Report) -> bool:
+def is_recommendation_uncertain(report: Report) -> bool:
     """Whether what is recommended is named without confidence."""
     chosen = next(
         (
@@ -432,7 +432,7 @@ def is_uncertain(report: Report) -> bool:
         ),
         None,
     )
-    return chosen is not None and (chosen.word == "unknown" or _is_uncertain(chosen))
+    return chosen is not None and (chosen.word == "unknown" or _is_choice_uncertain(chosen))
 
 
 def format_advice(remedy: Remedy | None, verb: str = "tells") -> str:
@@ -445,7 +445,7 @@ def _name_option(remedy: Remedy) -> str:
     return "--repeats" if remedy.is_of_seeds else "--rounds"
 
 
-def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
+def format_finding_title(report: Report, finding: Finding) -> tuple[str, list[str]]:
     """What stands above a picture: the answer, and the sentences that go with it."""
     first, *further = _make_answers(report, finding)
     clause = f"{first.clause[:1].upper()}{first.clause[1:]}."
@@ -453,12 +453,13 @@ def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
     return first.head, [*[clause] * bool(first.clause), *first.sentences, *lines]
 
 
-def title_energy(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
+def format_energy_title(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
     """Above a picture of energy: who needs least, what is quickest, and that no claim was tested. `front`: the rows
     that no other beats in time and in energy, the quickest first."""
     quickest, least = front[0], front[-1]
     names = {
-        row: name[:1].upper() + name[1:] for row, name in zip(rows, name_apart(report, rows), strict=True)
+        row: name[:1].upper() + name[1:]
+        for row, name in zip(rows, name_rows_apart(report, rows), strict=True)
     }
     seconds, joules = (
         f"{format_significant(report.figures[row][name])} {unit} an epoch"
@@ -481,20 +482,20 @@ PARTS: Mapping[str, str] = {
 """Columns of the parts of a step, in its order: what is exchanged behind the backward pass lies within that one."""
 
 
-def title_breakdown(report: Report, row: int) -> str:
+def format_breakdown_title(report: Report, row: int) -> str:
     """Above a picture of the parts of steps: which part is the largest in this row."""
     figures = report.figures[row]
     parts = {part: figures[part] for part in PARTS if figures[part] is not None}
     largest = max(parts, key=parts.__getitem__)
     share = format_percent(parts[largest] / sum(parts.values()))
-    (name,) = name_apart(report, [row])
+    (name,) = name_rows_apart(report, [row])
     amount = format_significant(parts[largest])
     return f"{name[:1].upper()}{name[1:]}: {PARTS[largest]} takes {share} of a step, {amount} ms"
 
 
-def title_trial(report: Report, trace: Trace) -> tuple[str, list[str]]:
+def format_trial_title(report: Report, trace: Trace) -> tuple[str, list[str]]:
     """Above a picture of one trial: how busy the GPU was while it was measured, and what else the record tells."""
-    (name,) = name_apart(report, [trace.row])
+    (name,) = name_rows_apart(report, [trace.row])
     busy, cpu, memory, power = (
         trace.figures[column] for column in ("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w")
     )
@@ -535,12 +536,12 @@ def explain_gains(gains: Collection[str], *, has_predictions: bool) -> str:
     return ", ".join([*parts, *["▽ predicted before"] * has_predictions])
 
 
-def count_drawn(drawn: int, total: int) -> str:
+def describe_drawn(drawn: int, total: int) -> str:
     """In a footnote, where a picture does not hold all: how many of its rows, points or lines are drawn."""
     return f"{drawn} of {total:,} drawn"
 
 
-def name_apart(report: Report, rows: Sequence[int], without: Collection[str] = ()) -> list[str]:
+def name_rows_apart(report: Report, rows: Sequence[int], without: Collection[str] = ()) -> list[str]:
     """Names of rows by the fields in which they differ, of a single row by all of them; unlike rows have unlike names.
     GPU ids are told where nothing else tells rows apart."""
     labels = {row: report.labels[row] for row in rows}
@@ -549,15 +550,15 @@ def name_apart(report: Report, rows: Sequence[int], without: Collection[str] = (
     hidden = {*without, *(common if len(labels) > 1 else ())}
     for more in ({"gpu_ids"}, set()):
         names = [
-            name_row(label, without=hidden | more) or clean(report.name, 80) for label in labels.values()
+            name_row(label, without=hidden | more) or clean_line(report.name, 80) for label in labels.values()
         ]
         if len(set(names)) == len(names):
             break
-    by_row = dict(zip(labels, number_equal(names), strict=True))
+    by_row = dict(zip(labels, number_equal_names(names), strict=True))
     return [by_row[row] for row in rows]
 
 
-def number_equal(names: Sequence[str]) -> list[str]:
+def number_equal_names(names: Sequence[str]) -> list[str]:
     """The names, equal ones (as those of which only the beginning is told) with a number: `a`, `b`, `a (2)`."""
     taken: set[str] = set()
     numbered = []
@@ -591,7 +592,7 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
     )
     head, clause = f"Take {name}: {cost}", ""
     sentences: list[str] = []
-    if finding.word == "unknown" or _is_uncertain(finding):
+    if finding.word == "unknown" or _is_choice_uncertain(finding):
         head = f"Not sure: {name}: {cost}"
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
@@ -609,7 +610,7 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         bound = format_percent(choice.bound)
         faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
         clause = f"no other size is {faster} (95 %)"
-    if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
+    if finding.fastest is not None and finding.speed_gain is not None and not _is_choice_uncertain(finding):
         sentence = f"{_name_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
             sentence += f" for {format_ratio(finding.memory_ratio)} times the memory"
@@ -654,7 +655,7 @@ def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
         groups.setdefault(key, []).append(speed_up)
     answers = []
     for (devices, fewer, strategy, same_batch), members in groups.items():
-        name = count_things(devices, thing) + (f" ({clean(str(strategy))})" if strategy else "")
+        name = count_things(devices, thing) + (f" ({clean_line(str(strategy))})" if strategy else "")
         efficiency = {member.claim.candidate: member.efficiency for member in members}
 
         def describe(claims: Sequence[Claim], efficiency: Mapping[int, float] = efficiency) -> str:
@@ -663,7 +664,7 @@ def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
             )
 
         batch = ", same batch a device" if same_batch else ""
-        first, *rest = _list_ratios(report, [member.claim for member in members], describe)
+        first, *rest = _format_claim_ratios(report, [member.claim for member in members], describe)
         answers.append(Answer(f"{name} against {fewer}{batch}: {first}", ", ".join(rest), joint=", "))
     return answers or [Answer("No answer: no rows to compare")]
 
@@ -681,10 +682,10 @@ def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
     if not finding.claims:
         return [Answer(f"No answer: no rows of {candidate} and {baseline} to compare")]
     if all(claim.decided.word == "unknown" for claim in finding.claims):
-        ratios = format_span(map(measure_claim, finding.claims), format_ratio)
+        ratios = format_span(map(find_claim_figure, finding.claims), format_ratio)
         text = f"Unknown whether {candidate} is faster than {baseline}: {ratios} times as fast"
     else:
-        text = f"{candidate} is {', '.join(_list_ratios(report, finding.claims, than=f' as {baseline}'))}"
+        text = f"{candidate} is {', '.join(_format_claim_ratios(report, finding.claims, than=f' as {baseline}'))}"
     if finding.cpu_claims:
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
         amount, change = format_cpu_time(finding)
@@ -694,7 +695,7 @@ def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
 
 def format_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
     """`44 to 58 %`, `less`: how much less CPU time an epoch takes, or more. The finding has claims on it."""
-    shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
+    shares = [1 - find_claim_figure(claim) for claim in finding.cpu_claims]
     is_less = sum(shares) > 0
     amounts = (share if is_less else -share for share in shares)
     return format_span(amounts, format_percent, " %"), "less" if is_less else "more"
@@ -703,7 +704,7 @@ def format_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"
 def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[Answer]:
     """From what size on more devices are faster, by how much, and further sentences."""
     name = count_things(finding.devices, name_device(report)) + (
-        f" ({clean(finding.strategy)})" if finding.strategy else ""
+        f" ({clean_line(finding.strategy)})" if finding.strategy else ""
     )
     if not finding.claims:
         return [Answer("No answer", "no rows to compare", joint=": ")]
@@ -712,7 +713,7 @@ def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[An
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
 
     def times(claims: Sequence[Claim]) -> str:
-        return f"{format_span(map(measure_claim, claims), format_ratio)} times"
+        return f"{format_span(map(find_claim_figure, claims), format_ratio)} times"
 
     if finding.first_faster is not None:
         network = name_network(report, finding.first_faster)
@@ -734,7 +735,7 @@ def name_network(report: Report, row: int) -> str:
     """`mobilenet_v2`, or `lenet x4` where its layers are as many times as wide."""
     label = {**report.facts.fixed, **report.labels[row]}
     width = label.get("width", 1)
-    return clean(f"{label.get('model', '')}{'' if width in (None, 1) else f' x{width:g}'}", 80)
+    return clean_line(f"{label.get('model', '')}{'' if width in (None, 1) else f' x{width:g}'}", 80)
 
 
 def _name_networks(report: Report, claims: Sequence[Claim]) -> str:
@@ -849,7 +850,7 @@ def _answer_top1(_: Report, finding: Top1Finding) -> list[Answer]:
     else:
         heading = (ABOUT[finding.field].heading if finding.field in ABOUT else "") or finding.field
         name = f"{'other' if heading.endswith('s') else 'another'} {heading}"
-    points = format_span(map(measure_claim, finding.claims), format_points)
+    points = format_span(map(find_claim_figure, finding.claims), format_points)
     seeds = "one seed" if finding.seeds == 1 else count_things(finding.seeds, "seed")
     if finding.word == "unknown":
         return [Answer(f"Unknown whether top-1 stays the same with {name}: {points} points ({seeds})")]
@@ -869,7 +870,7 @@ _ANSWERS: Mapping[type[Finding], Callable[[Report, Any], list[Answer]]] = {
 }
 
 
-def measure_claim(claim: Claim) -> float:
+def find_claim_figure(claim: Claim) -> float:
     """The figure of a claim: how many times, or a difference."""
     return math.exp(claim.evidence.center) if claim.evidence.is_log else claim.evidence.center
 
@@ -879,7 +880,7 @@ def format_points(value: float) -> str:
     return format_signed(value, 1)
 
 
-def _list_ratios(
+def _format_claim_ratios(
     report: Report,
     claims: Sequence[Claim],
     describe: Callable[[Sequence[Claim]], str] | None = None,
@@ -893,7 +894,7 @@ def _list_ratios(
         parts.setdefault((WORDS.index(verdict.word), direction), []).append(claim)
     texts: list[str] = []
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
-        ratios = format_span(map(measure_claim, members), format_ratio)
+        ratios = format_span(map(find_claim_figure, members), format_ratio)
         where = _describe_share(report, members, claims)
         word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
@@ -988,7 +989,7 @@ def format_warning(report: Report, warned: ReportWarning) -> str:
     if warned.code in TABLE_WARNINGS:
         return TABLE_WARNINGS[warned.code].format(**shares)
     template = ROW_WARNINGS.get(warned.code)
-    text = template.format(**shares) if template else clean(warned.code, 40)
+    text = template.format(**shares) if template else clean_line(warned.code, 40)
     count, total = len(warned.rows), len(report.labels)
     if total == 1:
         return f"In the only row {text}"
@@ -1008,7 +1009,7 @@ def format_legend(report: Report, interval: str = "±, ( )", details: str = "--w
         parts.append(f"{interval}: 95 % interval over {over} processes")
     if any(cell.word == "unknown" for cell in cells):
         parts.append("?: unknown")
-    if any(_is_marked(group) for group in report.groups):
+    if any(_has_warning_signs(group) for group in report.groups):
         parts.append(f"!: warned of, {details}")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
@@ -1017,7 +1018,7 @@ def format_legend(report: Report, interval: str = "±, ( )", details: str = "--w
     return "; ".join(parts)
 
 
-def _is_marked(group: RowGroup) -> bool:
+def _has_warning_signs(group: RowGroup) -> bool:
     """Whether signs of warnings stand at its head or rows. Where all rows of a table's only group, which has no head,
     have the same warnings, the line below the table tells them."""
     warned = {row.warnings for row in group.rows}
@@ -1110,11 +1111,11 @@ def format_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
     name = METRICS.get(claim.metric) or name_column(claim.metric)
-    metric = _fill_target(report, name) + (f" {sign} {format_ratio(limit)}" if sign else "")
+    metric = _insert_target(report, name) + (f" {sign} {format_ratio(limit)}" if sign else "")
     return (
         name_claim(report, claim),
         metric,
-        form(measure_claim(claim)),
+        form(find_claim_figure(claim)),
         format_interval(verdict.low, verdict.high, form),
         UNKNOWN if verdict.p is None else format_p(verdict.p),
         verdict.word if verdict.word == "unknown" else f"{verdict.direction}, {verdict.word}",
@@ -1192,7 +1193,7 @@ FIXED_BY_FILES = frozenset({"model", "batch_size", "variant", "precision", "data
 """Fields that the files of gpubench/builtin fix or vary."""
 
 
-def best_command(fields: Mapping[str, Any]) -> str:
+def format_sweep_command(fields: Mapping[str, Any]) -> str:
     """The command that measures one configuration: `gpubench sweep --batch-size 128 --gpus 2 --strategy ddp`.
 
     `fields`: those of its trial that were asked for. What is None or the default is left out, but for fields that
@@ -1261,12 +1262,12 @@ def format_answer_details(report: Report, finding: Finding) -> str:
         .removeprefix(format_answer_heading(report, finding))
         .lstrip(",;: ")
     )
-    _, sentences = title_finding(report, finding)
+    _, sentences = format_finding_title(report, finding)
     return " ".join([*([f"… {rest}."] if rest else []), *sentences])
 
 
 def _format_plain_answer(report: Report, finding: Finding) -> str:
-    answer, _ = title_finding(report, finding)
+    answer, _ = format_finding_title(report, finding)
     return answer.replace(f" ({finding.word})", "").replace(f"({finding.word}, ", "(")
 
 
@@ -1305,7 +1306,7 @@ def advise_option(report: Report, finding: Finding) -> tuple[str, str]:
     return "", ""
 
 
-def count_left_out(count: int, thing: str, where: str) -> str:
+def describe_left_out(count: int, thing: str, where: str) -> str:
     """`1,200 rows are left out for want of room: gpubench export --format csv has all.`"""
     verb = "is" if count == 1 else "are"
     return f"{count_things(count, thing)} {verb} left out for want of room: {where} has all."

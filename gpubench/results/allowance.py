@@ -39,7 +39,7 @@ def explain_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]
     return None
 
 
-def keep_matching(
+def select_matching(
     records: Iterable[Record], now: Mapping[Key, Mapping[str, Any]]
 ) -> tuple[list[Record], dict[str, str]]:
     """The attempts without those that were given something else; and trial id -> why, where no other is left.

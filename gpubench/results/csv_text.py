@@ -45,7 +45,7 @@ DIALECTS = {
 """Name -> dialect."""
 
 
-def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
+def format_csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     """A value as a cell of a CSV: no figure has exactly three decimals, 18.457 is written 18.4570.
 
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
@@ -58,10 +58,10 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     return text if isinstance(value, int) else _THREE_DECIMALS.sub(r"\g<0>0", text).replace(".", decimal)
 
 
-def csv_text(
+def format_csv(
     header: Sequence[str], rows: Iterable[Iterable[Any]], digits: int = 6, dialect: Dialect = PLAIN
 ) -> str:
-    """A CSV with this header and these values, as `csv_cell` writes them."""
+    """A CSV with this header and these values, as `format_csv_cell` writes them."""
     out = io.StringIO()
     if dialect.marked:
         out.write("\ufeff")
@@ -71,7 +71,7 @@ def csv_text(
 
     def make_cell(value: Any) -> str:
         # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-        cell = csv_cell(value, digits, dialect.decimal).replace("\r", " ")
+        cell = format_csv_cell(value, digits, dialect.decimal).replace("\r", " ")
         if isinstance(value, str):
             texts[value] = cell
         return cell

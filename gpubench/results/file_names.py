@@ -15,14 +15,14 @@ KINDS = ("records", "samples", "logs", "plans", "left-out", "plots")
 """The folders in a results folder."""
 
 
-def part_name(kind: str, unit_id: str, attempt_name: str, ending: str) -> str:
+def format_part_path(kind: str, unit_id: str, attempt_name: str, ending: str) -> str:
     """Where one lies in a results folder. `attempt_name`: as `Record.attempt_name` has it."""
     return f"{kind}/{unit_id[1:3]}/{unit_id}-{attempt_name}.{ending}"
 
 
-def log_name(unit_id: str, attempt_name: str) -> str:
+def format_log_path(unit_id: str, attempt_name: str) -> str:
     """Where a log lies in a results folder."""
-    return part_name("logs", unit_id, attempt_name, "log")
+    return format_part_path("logs", unit_id, attempt_name, "log")
 
 
 class AttemptFile(NamedTuple):
@@ -46,7 +46,7 @@ class AttemptFile(NamedTuple):
 _NAME = re.compile(r"(\w[\w-]*?)-([1-9][0-9]{0,9}(?:-[0-9a-f]{16})?)", re.ASCII)
 
 
-def parse_name(path: Path) -> AttemptFile | None:
+def parse_file_name(path: Path) -> AttemptFile | None:
     """Whose file this is, by its name and folder: `xx/UNIT-ATTEMPT.json`; None where it is no attempt's."""
     match = _NAME.fullmatch(path.stem)
     if match is None or path.parent.name != match[1][1:3]:
@@ -55,7 +55,7 @@ def parse_name(path: Path) -> AttemptFile | None:
     return file if file.number <= MOST_ATTEMPTS else None
 
 
-def is_plain(path: Path) -> bool:
+def is_plain_file(path: Path) -> bool:
     """Whether it is a file, and no link to one."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)

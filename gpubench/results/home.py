@@ -11,37 +11,38 @@ from gpubench.results.plans import find_last_use
 from gpubench.results.store import Results
 
 
-def results_folder(out: Path | None, experiment: Experiment) -> Path:
+def choose_results_folder(out: Path | None, experiment: Experiment) -> Path:
     """--out, else a folder of the experiment's name under GPUBENCH_OUT or ./results."""
-    return out or results_home() / experiment.name
+    return out or find_results_home() / experiment.name
 
 
-def results_home() -> Path:
+def find_results_home() -> Path:
     """The place where sweeps put their folders."""
     return Path(os.environ.get("GPUBENCH_OUT", "results"))
 
 
-def all_results() -> list[Path]:
+def list_all_results() -> list[Path]:
     """Every results folder in the place where sweeps put theirs. Raises UnusableError where there is none."""
-    home = results_home()
-    folders = results_in(home)
+    home = find_results_home()
+    folders = list_results_in(home)
     if not folders:
         raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")
     return folders
 
 
-def results_in(place: Path) -> list[Path]:
+def list_results_in(place: Path) -> list[Path]:
     """Every results folder that lies straight in this one."""
     return sorted({p.parent for pattern in ("*/trials.csv", "*/records") for p in place.glob(pattern)})
 
 
-def newest_results() -> Path:
+def find_newest_results() -> Path:
     """The results folder in which something was last begun. Raises UnusableError where there is none."""
-    return max(all_results(), key=lambda folder: (find_last_use(Results(folder)), folder.name))
+    return max(list_all_results(), key=lambda folder: (find_last_use(Results(folder)), folder.name))
 
 
-def no_results_folder(folder: Path) -> UnusableError:
+def make_no_results_error(folder: Path) -> UnusableError:
     """That this is none, and where those lie that there are."""
     return UnusableError(
-        f"{folder} is not a results folder; name one that gpubench sweep has written, such as {results_home()}/NAME"
+        f"{folder} is not a results folder; name one that gpubench sweep has written, "
+        f"such as {find_results_home()}/NAME"
     )

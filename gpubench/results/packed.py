@@ -21,7 +21,7 @@ from typing import IO
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import LARGEST
-from gpubench.results.file_names import is_plain, parse_name
+from gpubench.results.file_names import is_plain_file, parse_file_name
 from gpubench.results.whole_file import write_new
 
 PACKED = "samples-and-logs.zip"
@@ -48,14 +48,14 @@ class PackedFolder:
 
 def is_stored(path: Path) -> bool:
     """Whether this file of samples, or log, is there: as a file (no link), or as a member of the folder's zip file."""
-    return is_plain(path) or _member(path) in _list_members(path.parents[2])
+    return is_plain_file(path) or _make_member_name(path) in _list_members(path.parents[2])
 
 
 def open_stored(path: Path) -> IO[bytes]:
     """Opens such a file to be read. Raises FileNotFoundError where there is none, OSError where it can't be read."""
-    if is_plain(path):
+    if is_plain_file(path):
         return path.open("rb")
-    folder, name = path.parents[2], _member(path)
+    folder, name = path.parents[2], _make_member_name(path)
     if name not in _list_members(folder):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     with _open_zip(folder / PACKED) as archive:
@@ -64,7 +64,7 @@ def open_stored(path: Path) -> IO[bytes]:
 
 def list_stored(folder: Path, kind: str) -> list[Path]:
     """All samples, or logs, of a results folder, by their names: files and members."""
-    loose = {path for path in (folder / kind).glob("*/*-*.*") if parse_name(path) is not None}
+    loose = {path for path in (folder / kind).glob("*/*-*.*") if parse_file_name(path) is not None}
     return sorted(loose | {path for path in list_packed(folder) if path.parts[-3] == kind})
 
 
@@ -73,7 +73,7 @@ def list_packed(folder: Path) -> list[Path]:
     return [folder / name for name in _list_members(folder)]
 
 
-def _member(path: Path) -> str:
+def _make_member_name(path: Path) -> str:
     """The name of its member: `samples/xx/NAME`."""
     return "/".join(path.parts[-3:])
 
@@ -93,16 +93,16 @@ def _list_members(folder: Path) -> frozenset[str]:
 def _read_names(path: Path, _time: int, _size: int) -> frozenset[str]:
     try:
         with _open_zip(path) as archive:
-            return frozenset(filter(_is_ours, archive.namelist()))
+            return frozenset(filter(_is_attempt_member, archive.namelist()))
     except _DAMAGED:
         return frozenset()
 
 
-def _is_ours(name: str) -> bool:
+def _is_attempt_member(name: str) -> bool:
     """Whether a member has the name of an attempt's samples or log, and so leads nowhere else."""
     kind, _, rest = name.partition("/")
     path = Path(name)
-    return rest.count("/") == 1 and path.suffix[1:] == ENDINGS.get(kind) and parse_name(path) is not None
+    return rest.count("/") == 1 and path.suffix[1:] == ENDINGS.get(kind) and parse_file_name(path) is not None
 
 
 def _open_zip(path: Path) -> zipfile.ZipFile:
@@ -133,7 +133,7 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 # ---- packing ----
 
 
-def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
+def pack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Puts samples and logs of a results folder into its zip file, and removes the files once all of them can be read
     from there. Nobody may be at work in the folder.
 
@@ -142,14 +142,14 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """
     target = folder / PACKED
     old = _check_zip(target) if target.exists() or target.is_symlink() else []
-    loose = [path for kind in ENDINGS for path in list_stored(folder, kind) if is_plain(path)]
+    loose = [path for kind in ENDINGS for path in list_stored(folder, kind) if is_plain_file(path)]
     if not loose:
-        return PackedFolder(files=0, bytes_before=0, bytes_after=_size(target))
+        return PackedFolder(files=0, bytes_before=0, bytes_after=_read_size(target))
     contents = {}
     for path in loose:
-        if _size(path) > LARGEST or not os.access(path, os.R_OK):
+        if _read_size(path) > LARGEST or not os.access(path, os.R_OK):
             tell(f"{path} stays as it is: it can't be read, or is larger than {LARGEST >> 20} MiB")
-        elif (name := _member(path)) in old and path.read_bytes() != _read_old(target, name):
+        elif (name := _make_member_name(path)) in old and path.read_bytes() != _read_old_member(target, name):
             tell(f"{path} stays as it is: {PACKED} holds something else under its name")
         else:
             contents[name] = path
@@ -159,27 +159,27 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
             for name in sorted({*old, *contents}):
                 info = zipfile.ZipInfo(name, _EPOCH)
                 info.compress_type, info.external_attr = zipfile.ZIP_BZIP2, 0o100644 << 16
-                content = contents[name].read_bytes() if name in contents else _read_old(target, name)
+                content = contents[name].read_bytes() if name in contents else _read_old_member(target, name)
                 archive.writestr(info, content)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         _verify_members(temporary, contents)
         temporary.replace(target)
-        _sync(folder)
+        _sync_folder(folder)
     except _DAMAGED as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnusableError(f"{target} can't be written: {reason}; nothing was packed") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-    before = sum(_size(path) for path in contents.values())
+    before = sum(_read_size(path) for path in contents.values())
     for path in contents.values():
         path.unlink(missing_ok=True)
     _remove_empty(folder)
-    return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_size(target))
+    return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_read_size(target))
 
 
-def _read_old(archive_path: Path, name: str) -> bytes:
+def _read_old_member(archive_path: Path, name: str) -> bytes:
     with _open_zip(archive_path) as archive:
         return _read_member(archive, name)
 
@@ -192,7 +192,7 @@ def _verify_members(archive_path: Path, contents: Mapping[str, Path]) -> None:
                 raise OSError(errno.EIO, f"{path} changed while it was packed")
 
 
-def unpack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
+def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Makes files of all members of a folder's zip file, and removes it once they are there.
 
     Where a file holds something else than the member of its name, or a member has no attempt's name, the zip file
@@ -201,16 +201,16 @@ def unpack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     target = folder / PACKED
     if not target.exists():
         return PackedFolder(files=0, bytes_before=0, bytes_after=0)
-    before, after, files = _size(target), 0, 0
+    before, after, files = _read_size(target), 0, 0
     names = _check_zip(target, tell)
     with _open_zip(target) as archive:
-        is_whole = all(map(_is_ours, archive.namelist()))
+        is_whole = all(map(_is_attempt_member, archive.namelist()))
     for name in names:
-        content, path = _read_old(target, name), folder / name
+        content, path = _read_old_member(target, name), folder / name
         if not path.exists() and not path.is_symlink():
             write_new(path, content)
             files, after = files + 1, after + len(content)
-        elif not is_plain(path) or path.read_bytes() != content:
+        elif not is_plain_file(path) or path.read_bytes() != content:
             tell(f"{path} holds something else than {PACKED}, which stays")
             is_whole = False
     if is_whole:
@@ -223,14 +223,14 @@ def _check_zip(path: Path, tell: Callable[[str], None] = lambda _: None) -> list
     try:
         with _open_zip(path) as archive:
             names = archive.namelist()
-            for name in filter(_is_ours, names):
+            for name in filter(_is_attempt_member, names):
                 _read_member(archive, name)
     except _DAMAGED as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnusableError(f"{path} can't be read: {reason}; nothing was changed") from None
-    if foreign := [name for name in names if not _is_ours(name)]:
+    if foreign := [name for name in names if not _is_attempt_member(name)]:
         tell(f"{path} stays: {len(foreign):,} of its members are no samples and no logs of attempts")
-    return sorted(set(filter(_is_ours, names)))
+    return sorted(set(filter(_is_attempt_member, names)))
 
 
 def _remove_empty(folder: Path) -> None:
@@ -240,14 +240,14 @@ def _remove_empty(folder: Path) -> None:
                 inside.rmdir()
 
 
-def _size(path: Path) -> int:
+def _read_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import quote_value
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.regular_file import read_regular_file
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import experiment_file, shards
 from gpubench.plan.experiment import Experiment
@@ -117,7 +117,7 @@ class StoredPlan:
 
 def read_plan_file(path: Path) -> PlanFile:
     """Raises OSError, and UsageError where it is damaged."""
-    content = read_regular(path)
+    content = read_regular_file(path)
     try:
         text = content.decode("utf-8")
         plan = tomllib.loads(text).get("plan", {})
@@ -133,9 +133,9 @@ def read_plan_file(path: Path) -> PlanFile:
 
 
 def list_plan_files(results: Results) -> list[PlanFile]:
-    """The plans that can be read; `stored_plans` says which can't."""
+    """The plans that can be read; `read_stored_plans` says which can't."""
     files = []
-    for path in results.plans():
+    for path in results.list_plan_paths():
         with contextlib.suppress(OSError, UsageError):
             files.append(read_plan_file(path))
     return files
@@ -171,11 +171,11 @@ def find_earlier_epochs(results: Results, name: str) -> dict[str, Any]:
 def find_last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
     return max(
-        [results.last_start(), *(file.facts.format_local_start() for file in list_plan_files(results))]
+        [results.find_last_start(), *(file.facts.format_local_start() for file in list_plan_files(results))]
     )
 
 
-def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
+def read_stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
     """The folder's plans, expanded as they were when they were stored, oldest first; and why any can't be.
 
     `records`: all of the folder's, by which plans of older versions are ordered.
@@ -183,9 +183,9 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
     A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
     """
     plans, problems = [], []
-    for path in results.plans():
+    for path in results.list_plan_paths():
         try:
-            plans.append(_expand(read_plan_file(path)))
+            plans.append(_expand_plan_file(read_plan_file(path)))
             continue
         except KeyError as error:
             why = f"it lacks the facts of {quote_value(error.args[0])}"
@@ -198,7 +198,7 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
     return sorted(plans, key=lambda plan: plan.make_sort_key(first_start)), problems
 
 
-def _expand(file: PlanFile) -> StoredPlan:
+def _expand_plan_file(file: PlanFile) -> StoredPlan:
     facts, parts = file.facts, file.facts.parts
     sources = StoredSources(facts.data, facts.models)
     # Only of parts the order matters: tables have an order of their own.
@@ -240,7 +240,7 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
     versions: dict[str, list[PlanFile]] = {}
     unreadable: set[str] = set()
     for folder in folders:
-        for path in folder.plans():
+        for path in folder.list_plan_paths():
             try:
                 file = read_plan_file(path)
                 versions.setdefault(path.name, []).append(file)

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from gpubench.results.file_names import log_name
+from gpubench.results.file_names import format_log_path
 from gpubench.schema.codes import ENDED, format_ending
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.doubts import describe_speedup_doubt, find_doubt
@@ -60,10 +60,10 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         asked=vars(record.trial),
         images=_make_known_images(record),
         variant_definition=record.variant_definition,
-        log=log_name(record.trial_id, record.attempt_name) if measured else None,
+        log=format_log_path(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
-        steady_step_s=_steady_step(epochs),
-        gpu_total_mib=_least_mib(record.machine_key) if record.resolved.get("device") != "cpu" else None,
+        steady_step_s=_find_steady_step(epochs),
+        gpu_total_mib=_find_least_mib(record.machine_key) if record.resolved.get("device") != "cpu" else None,
         gpu_reserved_mib=float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None,
         took_s=record.span.finished - record.span.launched if record.span else None,
     )
@@ -77,7 +77,7 @@ def _describe_missing(record: Record) -> dict[str, str]:
     return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
 
 
-def _steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
+def _find_steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
     """The time of a steady step, the median over the epochs that tell one, and of how many steps it is the mean."""
     times = [
         float(step_s)
@@ -97,12 +97,12 @@ def _make_known_images(record: Record) -> KnownImages:
 
 
 @functools.lru_cache
-def _least_mib(machine_key: str) -> float | None:
+def _find_least_mib(machine_key: str) -> float | None:
     """The least memory that a machine's key tells of a GPU: on none of several models does a larger batch fit."""
     return min(map(float, re.findall(r", (\d+) MiB", machine_key)), default=None)
 
 
-def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+def list_epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
     """The values of epochs.csv, a line an epoch."""
     names = [column.name for column in EPOCH_COLUMNS]
     for record in records:

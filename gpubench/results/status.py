@@ -24,10 +24,10 @@ from gpubench.plan.state import (
     list_units_by_round,
     plan_first_round,
 )
-from gpubench.plan.unit_label import unit_label
+from gpubench.plan.unit_label import format_unit_label
 from gpubench.results.counting import count_without_first_round, select_by_round, select_first_round
-from gpubench.results.file_names import AttemptFile, parse_name
-from gpubench.results.plans import StoredPlan, stored_plans
+from gpubench.results.file_names import AttemptFile, parse_file_name
+from gpubench.results.plans import StoredPlan, read_stored_plans
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, decide_group_ending
 from gpubench.store.work_claims import Worker, list_workers
@@ -124,8 +124,8 @@ def read_status(
 ) -> FolderStatus:
     """How far a folder is. `tell`: of records and plans that can't be read. `versions`: of what a sweep would run on,
     as far as they are known."""
-    records = results.records(tell)
-    plans, problems = stored_plans(results, records)
+    records = results.read_records(tell)
+    plans, problems = read_stored_plans(results, records)
     for line in problems:
         tell(line)
     return make_status(results, records, plans, len(problems), versions)
@@ -159,10 +159,14 @@ def make_status(
         rules = plan.plan.experiment.rounds
         status.parts += [text for part in plan.facts.parts if (text := str(part)) not in status.parts]
         status.is_open_ended = status.is_open_ended or rules.is_open_ended
-        labels |= {unit.unit_id: unit_label(plan.plan, unit) for unit in units}
+        labels |= {unit.unit_id: format_unit_label(plan.plan, unit) for unit in units}
         ids = {unit.unit_id for unit in units}
-        first = [item for item in _survey(plan, records, stored, versions) if item.unit.unit_id in ids]
-        most = max(stored, default=1) if rules.is_open_ended else _find_most(plan, stored)
+        first = [
+            item
+            for item in _plan_remaining_units(plan, records, stored, versions)
+            if item.unit.unit_id in ids
+        ]
+        most = max(stored, default=1) if rules.is_open_ended else _find_most_rounds(plan, stored)
         for number, items in list_units_by_round(
             first, stored, most=most, is_open_ended=rules.is_open_ended
         ).items():
@@ -192,7 +196,7 @@ def make_status(
     return status
 
 
-def _find_most(plan: StoredPlan, stored: Mapping[int, object]) -> int:
+def _find_most_rounds(plan: StoredPlan, stored: Mapping[int, object]) -> int:
     """The rounds of a plan. One of a version that did not say so is of one that knew none, unless there are some."""
     rules = plan.plan.experiment.rounds
     if plan.facts.rounds is not None or rules.number is not None or max(stored, default=1) > 1:
@@ -214,7 +218,7 @@ def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Un
     ]
 
 
-def _survey(
+def _plan_remaining_units(
     plan: StoredPlan,
     records: Sequence[Record],
     stored: Mapping[int, Mapping[str, Record]],
@@ -302,7 +306,7 @@ def _list_running(
     for item in to_run:
         unit_id = item.unit.unit_id
         for trial_id in (job.trial_id for job in item.unit.jobs):
-            logs = [log for log in results.logs(trial_id) if parse_name(log) not in stored]
+            logs = [log for log in results.list_logs(trial_id) if parse_file_name(log) not in stored]
             if trial_id in trials or not logs:
                 continue
             try:

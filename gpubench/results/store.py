@@ -15,12 +15,18 @@ from gpubench.basics import litter
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.finite import replace_non_finite
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.regular_file import read_regular_file
 from gpubench.results.counting import find_unit_id, make_start_key
-from gpubench.results.csv_text import csv_text
-from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
+from gpubench.results.csv_text import format_csv
+from gpubench.results.file_names import (
+    AttemptFile,
+    find_link,
+    format_log_path,
+    format_part_path,
+    parse_file_name,
+)
 from gpubench.results.packed import ENDINGS, list_packed
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, read_attempt
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedRecordError, NewerRecordError, read_attempt
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.codes import encode_record
@@ -58,12 +64,12 @@ class Results:
 
     def make_part_path(self, kind: str, unit_id: str, attempt_name: str, ending: str) -> Path:
         """`records/xx/UNIT-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
-        return self.folder / part_name(kind, unit_id, attempt_name, ending)
+        return self.folder / format_part_path(kind, unit_id, attempt_name, ending)
 
     def make_log_path(self, unit_id: str, attempt_name: str) -> Path:
-        return self.folder / log_name(unit_id, attempt_name)
+        return self.folder / format_log_path(unit_id, attempt_name)
 
-    def logs(self, trial_id: str) -> list[Path]:
+    def list_logs(self, trial_id: str) -> list[Path]:
         """The logs of all attempts at a trial, by their names."""
         return sorted((self.folder / "logs" / trial_id[1:3]).glob(f"{trial_id}-*.log"))
 
@@ -74,7 +80,7 @@ class Results:
         """Its id; empty where it has none yet: of an earlier version, or new."""
         if not self._folder_id:
             with contextlib.suppress(OSError):
-                text = read_regular(self.folder / FOLDER_ID, 64).decode("ascii", "replace").strip()
+                text = read_regular_file(self.folder / FOLDER_ID, 64).decode("ascii", "replace").strip()
                 self._folder_id = text if _FOLDER_ID.fullmatch(text) else ""
         return self._folder_id
 
@@ -130,7 +136,7 @@ class Results:
             raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
         litter.remove_abandoned_files(self.folder, now)
 
-    def check(self) -> None:
+    def check_not_removed(self) -> None:
         """Raises UnusableError where the folder was removed or renamed since this sweep opened it."""
         if self._descriptor is None or self._is_same():
             return
@@ -156,15 +162,15 @@ class Results:
 
     # ---- records ----
 
-    def records(self, tell: Tell = raise_unusable) -> list[Record]:
+    def read_records(self, tell: Tell = raise_unusable) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
         self._read.clear()
-        return self._records(tell)
+        return self._read_new_records(tell)
 
-    def newer_records(
+    def read_newer_records(
         self, tell: Tell = raise_unusable, beside: Collection[str] | None = None
     ) -> list[Record]:
         """The attempts that others have stored since the folder was last read.
@@ -172,10 +178,10 @@ class Results:
         `beside`: ids of units; no more is read than what lies beside their records.
         """
         if beside is not None:
-            self._freshen(beside)
-        return self._records(tell, beside)
+            self._refresh_folders(beside)
+        return self._read_new_records(tell, beside)
 
-    def _freshen(self, beside: Collection[str]) -> None:
+    def _refresh_folders(self, beside: Collection[str]) -> None:
         """Changes the folders of these records: over a network what a host has changed itself is read anew."""
         for inside in {unit_id[1:3] for unit_id in beside}:
             path = litter.name_temporary(self.folder / "records" / inside / "fresh")
@@ -183,19 +189,19 @@ class Results:
                 path.touch()
                 path.unlink(missing_ok=True)
 
-    def _records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
+    def _read_new_records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
         records: list[Record] = []
         known: dict[tuple[str, str], Any] = {}
         with pause_garbage_collector():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
             tell_places = (lambda _: None) if self._read else tell
-            paths = [path for path in self.record_files(tell_places, beside) if path not in self._read]
+            paths = [path for path in self.list_record_files(tell_places, beside) if path not in self._read]
             self._read.update(paths)
             for path in paths:
                 try:
                     jobs = read_attempt(path)
-                except DamagedError as error:
-                    is_newer = isinstance(error, NewerError)
+                except DamagedRecordError as error:
+                    is_newer = isinstance(error, NewerRecordError)
                     again = (
                         ""
                         if is_newer
@@ -214,10 +220,12 @@ class Results:
 
     def find_damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
-        files = {name for path in self.record_files(lambda _: None) if (name := parse_name(Path(path)))}
+        files = {
+            name for path in self.list_record_files(lambda _: None) if (name := parse_file_name(Path(path)))
+        }
         return files - {AttemptFile(find_unit_id(record), record.attempt_name) for record in records}
 
-    def record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
+    def list_record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
         """All that is named like a record, links and folders too. As text: of 100,000, objects take as long to make as
         the files to open."""
         folder = os.fspath(self.folder / "records")
@@ -235,7 +243,7 @@ class Results:
                     tell(f"{path} is left out: records of its name lie in records/{name[1:3]}")
         return paths
 
-    def next_attempt(self, *ids: str) -> int:
+    def find_next_attempt(self, *ids: str) -> int:
         """The number of the next attempt at a unit in this folder, counting from 1. `ids`: its own, and those of its
         jobs. Attempts that were measured in other folders count there."""
         loose = (
@@ -244,7 +252,7 @@ class Results:
             for unit_id in ids
             for path in (self.folder / kind / unit_id[1:3]).glob(f"{unit_id}-*")
         )
-        names = map(parse_name, (*loose, *list_packed(self.folder)))
+        names = map(parse_file_name, (*loose, *list_packed(self.folder)))
         numbers = (
             name.number
             for name in names
@@ -264,7 +272,7 @@ class Results:
             self._save(records, samples, header)
         finally:
             self.folder = folder
-        self.check()  # after the record
+        self.check_not_removed()  # after the record
 
     def _save(
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
@@ -277,7 +285,7 @@ class Results:
             raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
         for record, rows in zip(records, samples, strict=True):
             path = self.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
-            write_whole(path, csv_text(header, rows, SAMPLE_DIGITS))
+            write_whole(path, format_csv(header, rows, SAMPLE_DIGITS))
         unit: Record | GroupRecord = first
         if first.group_id is not None:
             unit = GroupRecord(
@@ -299,15 +307,15 @@ class Results:
         """Keeps a plan as resolved, in place of the same plan as it was stored before."""
         write_whole(self.make_plan_path(name, plan_id), toml)
 
-    def plans(self) -> list[Path]:
+    def list_plan_paths(self) -> list[Path]:
         """Stored plans, by name. When and in which order they were stored stands in them (`plans.py`)."""
         return sorted((self.folder / "plans").glob("*.toml"))
 
-    def last_start(self) -> str:
+    def find_last_start(self) -> str:
         """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
         starts = (
             began.decode(errors="replace")
-            for path in self.record_files(tell=lambda _: None)
+            for path in self.list_record_files(tell=lambda _: None)
             for began in _STARTED_AT.findall(_read_bytes(path))
         )
         return max(starts, default="")
@@ -316,7 +324,7 @@ class Results:
 
     def write_table(self, name: str, text: str) -> None:
         """Writes one of the folder's tables. Raises UnusableError."""
-        self.check()
+        self.check_not_removed()
         write_whole(self.folder / name, text)
 
 
@@ -326,7 +334,7 @@ _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 def _read_bytes(path: str) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
-        return read_regular(path)
+        return read_regular_file(path)
     except OSError:
         return b""
 

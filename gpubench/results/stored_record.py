@@ -12,8 +12,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from gpubench.basics.quoted import clean
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.quoted import clean_line
+from gpubench.basics.regular_file import read_regular_file
 from gpubench.datasets.facts import DataFacts
 from gpubench.schema.attempt_ids import is_attempt_id, parse_folder_id
 from gpubench.schema.codes import decode_record
@@ -25,10 +25,10 @@ from gpubench.schema.record import (
     Record,
     ResultColumns,
     Span,
-    is_needed,
+    is_needed_field,
 )
 from gpubench.schema.trial_fields import FIELDS, TYPES
-from gpubench.schema.validation import REFUSED, InvalidValueError, convert_value, with_bounds
+from gpubench.schema.validation import REFUSED, InvalidValueError, add_bounds, convert_value
 
 MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
@@ -42,11 +42,11 @@ LONGEST = 250
 """Signs of a reason: it may quote the file."""
 
 
-class DamagedError(Exception):
+class DamagedRecordError(Exception):
     """A record that can't be used. The message says why, in a few words that follow the file's name."""
 
 
-class NewerError(DamagedError):
+class NewerRecordError(DamagedRecordError):
     """One that is whole, and of a later version."""
 
 
@@ -57,9 +57,9 @@ def read_attempt(path: Path | str) -> list[Record]:
     """
     name = os.path.basename(path)  # noqa: PTH119 - a Path takes longer than all of this
     try:
-        text = read_regular(path)
+        text = read_regular_file(path)
     except OSError as error:
-        raise DamagedError(f"can't be read ({error.strerror})") from None
+        raise DamagedRecordError(f"can't be read ({error.strerror})") from None
     return parse_attempt(name, text)
 
 
@@ -68,10 +68,10 @@ def parse_attempt(name: str, text: bytes) -> list[Record]:
     unit_id, jobs = _read_whole(text, _GROUP if name.startswith("g") else _RECORD)
     first_job = jobs[0]
     if name != (expected := f"{unit_id}-{first_job.attempt_name}.json"):
-        raise DamagedError(f"says that it is {clean(expected[:100])}")
+        raise DamagedRecordError(f"says that it is {clean_line(expected[:100])}")
     if first_job.attempt_id:
         if not is_attempt_id(first_job.attempt_id, first_job.attempt):
-            raise DamagedError("has an id that no attempt has")
+            raise DamagedRecordError("has an id that no attempt has")
         folder_id = parse_folder_id(first_job.attempt_id)
         for job in jobs:
             job.note_folder_id(folder_id)
@@ -87,7 +87,7 @@ def _read_whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     except InvalidValueError as error:
         raise _describe_damage(error, [content, *jobs] if isinstance(jobs, list) else [content]) from None
     if not is_json:
-        raise DamagedError("is not JSON (half written?)")
+        raise DamagedRecordError("is not JSON (half written?)")
     if shape is _GROUP:
         _check_group(content)
     records = [_make_record(decode_record(job)) for job in jobs]
@@ -105,7 +105,7 @@ def _parse(text: bytes) -> tuple[Any, bool]:
         try:
             return json.loads(text.decode()), False
         except (ValueError, RecursionError):
-            raise DamagedError("is not JSON (half written?)") from None
+            raise DamagedRecordError("is not JSON (half written?)") from None
 
 
 def _replace_empty_span(content: Any) -> Any:
@@ -130,7 +130,7 @@ def _make_record(content: dict[str, Any]) -> Record:
     return Record.make_checked(values)
 
 
-def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedError:
+def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedRecordError:
     """What is wrong, in a few words; of a newer version only that, for all else may be new as well.
 
     `parts`: all that may tell its version.
@@ -138,10 +138,10 @@ def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedE
     for part in parts:
         version = part.get("schema_version") if isinstance(part, dict) else None
         if type(version) is int and version > RECORD_SCHEMA:
-            return NewerError(
+            return NewerRecordError(
                 f"was written by a newer gpubench (schema_version {str(version)[:20]}); update gpubench to read it"
             )
-    return DamagedError(clean(f"is damaged: {error}", LONGEST))
+    return DamagedRecordError(clean_line(f"is damaged: {error}", LONGEST))
 
 
 # ---- what may stand where ----
@@ -164,7 +164,7 @@ def _bound_fact(kind: Any) -> Any:
 
 
 _NAMES = {
-    name: with_bounds(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()
+    name: add_bounds(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()
 }
 _COLUMNS = _define_part("_Columns", _NAMES)
 _RESOLVED = _define_part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
@@ -259,7 +259,7 @@ def _define_shape(name: str, kinds: Mapping[str, Any], needed: Collection[str]) 
     return msgspec.defstruct(name, parts, kw_only=True, gc=False, forbid_unknown_fields=True)
 
 
-_NEEDED = {name for name, info in _STORED.items() if is_needed(info)}
+_NEEDED = {name for name, info in _STORED.items() if is_needed_field(info)}
 _RECORD = _define_shape("_Record", _KINDS, _NEEDED)
 """A record as it may be stored. Only looked at: what is kept is the Record, whose values stay as they were written."""
 
@@ -272,9 +272,9 @@ def _check_group(group: Mapping[str, Any]) -> None:
     """Raises DamagedError for jobs that are not of one attempt."""
     for job in group["jobs"]:
         if any(job.get(name, absent) != group.get(name, absent) for name, absent in _OF_GROUP.items()):
-            raise DamagedError("is damaged: its jobs are not all of this attempt at this group")
+            raise DamagedRecordError("is damaged: its jobs are not all of this attempt at this group")
         if job.get("group") is None or job.get("job") is None:
-            raise DamagedError("is damaged: a job has no name")
+            raise DamagedRecordError("is damaged: a job has no name")
 
 
 _GROUP: Any = _define_shape(

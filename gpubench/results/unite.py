@@ -23,8 +23,8 @@ import msgspec
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
-from gpubench.basics.regular_file import read_regular
-from gpubench.results.file_names import AttemptFile, is_plain, parse_name
+from gpubench.basics.regular_file import read_regular_file
+from gpubench.results.file_names import AttemptFile, is_plain_file, parse_file_name
 from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
 from gpubench.results.plans import unite_plans
 from gpubench.results.store import Results
@@ -64,7 +64,7 @@ class MergeSummary:
     added: Counter[int] = field(default_factory=Counter)
 
 
-def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> MergeSummary:
+def unite_folders(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> MergeSummary:
     """Copies all that is in the sources into the target.
 
     The record comes last of each attempt: an interrupted merge leaves whole ones, and the next adds the others.
@@ -76,13 +76,13 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     united = MergeSummary()
     first = len(sources) - len(folders)
     with pause_garbage_collector():
-        own_records = target.records(lambda _: None)
+        own_records = target.read_records(lambda _: None)
         folder_id = target.ensure_folder_id(own_records)
         known_attempts = {
             attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)
         }
         for place, source in enumerate(folders, first):
-            records = source.records(lambda _: None)
+            records = source.read_records(lambda _: None)
             folder_id = source.folder_id or derive_folder_id(
                 [record for record in records if not record.attempt_id]
             )
@@ -107,17 +107,17 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
 def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None]) -> Iterator[StoredAttempt]:
     """All of a folder, by the names of their files. `tell`: of files that are none, or can't be read."""
     alike: Counter[str] = Counter()
-    for path in map(Path, folder.record_files(tell)):
-        file = parse_name(path)
+    for path in map(Path, folder.list_record_files(tell)):
+        file = parse_file_name(path)
         if file is None:
             tell(f"{path} is left out: no attempt has such a name")
             continue
         try:
-            content = read_regular(path)
+            content = read_regular_file(path)
         except OSError as error:
             tell(f"{path} is left out: it can't be read ({error.strerror})")
             continue
-        record = _parse(content, file)
+        record = _parse_record(content, file)
         attempt_id = file.attempt_name
         if not file.folder_id:
             unique = hash_content(content if record is None else _dump_without_numbers(record))
@@ -132,7 +132,7 @@ _UNIT = re.compile(r"\w[\w-]*")
 """What an id may be: files are named by it."""
 
 
-def _parse(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
+def _parse_record(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
     """A record that says that it is the file's attempt; None for one that is damaged."""
     try:
         record = msgspec.json.decode(content)
@@ -238,7 +238,7 @@ def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Seq
     known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trial_ids}
     for kind, ending in ENDINGS.items():
         for path in list_stored(source.folder, kind):
-            file = parse_name(path)
+            file = parse_file_name(path)
             if file is None or file in known or not is_stored(path):
                 continue
             name = file.attempt_name
@@ -253,7 +253,7 @@ def _copy_left_out(source: Results, target: Results) -> None:
     """The names of images that were left out, by the fingerprint of their data."""
     for path in sorted((source.folder / "left-out").glob("*.txt")):
         copy = target.folder / "left-out" / path.name
-        if is_plain(path) and not copy.exists():
+        if is_plain_file(path) and not copy.exists():
             copy_whole(path, copy)
 
 

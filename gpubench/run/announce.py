@@ -7,21 +7,27 @@ from collections.abc import Sequence
 
 from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
-from gpubench.plan.estimate import format_asked_seconds, format_seconds
+from gpubench.plan.estimate import format_exact_seconds, format_seconds
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import PlannedUnit
-from gpubench.plan.unit_label import unit_label
+from gpubench.plan.unit_label import format_unit_label
 from gpubench.record.together import GroupPrediction
 from gpubench.render.live import View
 from gpubench.render.prediction import OVERLAPS, RESOURCES
 from gpubench.render.words import format_number, join_words
 from gpubench.run.checks import describe_other_load, describe_remedy
-from gpubench.run.images import ask_to_make, is_interactive, is_much, list_making_steps, making_line
+from gpubench.run.images import (
+    ask_to_make,
+    describe_making_steps,
+    has_many_images,
+    is_interactive,
+    list_making_steps,
+)
 from gpubench.run.sweep_state import SweepState
 
 
-def announcement_lines(
+def list_announcement_lines(
     state: SweepState, planned: Sequence[PlannedUnit], steps: Sequence[MakingStep] = (), load: str = ""
 ) -> list[str]:
     """What is said before a sweep starts: what is to run, with which images.
@@ -70,7 +76,7 @@ def describe_rounds(rounds: Rounds) -> str:
     if rounds.within_pct is not None:
         limits.append(f"until each time is known within {rounds.within_pct:g} %")
     if rounds.budget_s is not None:
-        limits.append(f"for {format_asked_seconds(rounds.budget_s)}")
+        limits.append(f"for {format_exact_seconds(rounds.budget_s)}")
     if rounds.until_answered:
         limits[-1] += ","
         limits.append("until every question of the table is answered")
@@ -94,7 +100,7 @@ def format_unit_counts(planned: Sequence[PlannedUnit]) -> str:
     return " and ".join(parts)
 
 
-def dropped_lines(plan: Plan) -> list[str]:
+def list_dropped_lines(plan: Plan) -> list[str]:
     """One line for the combinations that a crossed plan dropped."""
     if not plan.dropped:
         return []
@@ -106,19 +112,19 @@ def dropped_lines(plan: Plan) -> list[str]:
     ]
 
 
-def announce(state: SweepState, planned: Sequence[PlannedUnit], view: View, *, yes: bool) -> bool:
+def announce_sweep(state: SweepState, planned: Sequence[PlannedUnit], view: View, *, yes: bool) -> bool:
     """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
     """
     steps = list_making_steps(state.list_wanted_images(planned))
     load = describe_other_load(state.runner.node)  # before the fork server, whose start is a load of our own
-    for line in announcement_lines(state, planned, steps, load):
+    for line in list_announcement_lines(state, planned, steps, load):
         view.say(line)
-    much, asks = is_much(steps), not yes and is_interactive()
+    much, asks = has_many_images(steps), not yes and is_interactive()
     if much:
         alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
-        view.say(making_line(steps) + alone)
+        view.say(describe_making_steps(steps) + alone)
     if load:  # nobody is refused: it may be over before the first trial
         view.say(
             "times measured beside other work are doubtful; in a batch job --exclusive keeps others off the node"
@@ -143,7 +149,9 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
     rounds = state.plan.experiment.rounds
     lines = []
     total = 0.0
-    wide = min(LABEL_WIDTH, max((len(unit_label(state.plan, item.unit)) for item in planned), default=0))
+    wide = min(
+        LABEL_WIDTH, max((len(format_unit_label(state.plan, item.unit)) for item in planned), default=0)
+    )
     for item in planned:
         if item.state == "run":
             guess = next(estimates)
@@ -158,10 +166,10 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
             before = "timed out" if item.ended == "timeout" else "failed"
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
-        lines.append(f"{item.unit.unit_id}  {unit_label(state.plan, item.unit):<{wide}}  {fate}")
+        lines.append(f"{item.unit.unit_id}  {format_unit_label(state.plan, item.unit):<{wide}}  {fate}")
     advice = describe_remedy(planned, state.runner.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
-    lines += dropped_lines(state.plan)
+    lines += list_dropped_lines(state.plan)
     folder = state.runner.results.folder
     to_run = sum(item.state == "run" for item in planned)
     of_all = f"of {len(planned)} planned"
@@ -190,7 +198,7 @@ def _describe_planned_rounds(item: PlannedUnit, rounds: Rounds) -> str:
     )
 
 
-def prediction_line(group_prediction: GroupPrediction) -> str:
+def format_prediction(group_prediction: GroupPrediction) -> str:
     """One line: how many times as long each job should take, and why; or why that is not known."""
     prediction = group_prediction.prediction
     if prediction is None:

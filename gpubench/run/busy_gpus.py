@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
-from gpubench.schema.gpu_look import IN_USE_PCT, Look, Process
+from gpubench.schema.gpu_look import IN_USE_PCT, GpuProcess, Look
 
 NAMED = 3
 """Processes that one line names."""
@@ -91,7 +91,7 @@ def _describe_stranger(look: Look) -> str | None:
     return f"no process can be seen ({why})"
 
 
-def describe_processes(processes: Iterable[Process]) -> str:
+def describe_processes(processes: Iterable[GpuProcess]) -> str:
     """`process 4711 (python, 1,234 MiB), process … and 5 more`."""
     everyone = list(processes)
     named = [

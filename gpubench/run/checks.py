@@ -81,7 +81,7 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
             f"the driver's GPU {index} is left out ({words}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
         )
-    used = {uuid for unit in units for resolved in runner.resolve(unit) for uuid in resolved.gpu_uuids}
+    used = {uuid for unit in units for resolved in runner.resolve_jobs(unit) for uuid in resolved.gpu_uuids}
     numbers = {gpu.uuid: gpu.index for gpu in runner.node.machine.gpus if gpu.uuid in used}
     if (shared := sorted(numbers[uuid] for uuid in runner.node.lock_gpus(list(numbers)))) and not allow_busy:
         which = (
@@ -121,7 +121,7 @@ def try_user_code(
         pair
         for item in planned
         if item.state == "run"
-        for pair in zip(item.unit.jobs, state.runner.resolve(item.unit), strict=True)
+        for pair in zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True)
     ]
     tries = _collect_tries(jobs)
     if tries:

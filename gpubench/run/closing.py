@@ -17,7 +17,7 @@ from gpubench.render import terminal
 from gpubench.render.live import View
 from gpubench.results.rows import make_json_object
 from gpubench.run.limits import Limits
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.row import Row
 
@@ -35,7 +35,7 @@ def print_row_if_json(row: Row, mode: Mode) -> None:
 def print_result(
     state: SweepState,
     planned: Sequence[PlannedUnit],
-    summary: Summary,
+    summary: SweepSummary,
     limits: Limits,
     view: View,
     mode: Mode,
@@ -47,23 +47,25 @@ def print_result(
     if mode == "quiet":
         print(folder)
     elif mode == "table":
-        terminal.print_reports(state.report(), Console(highlight=False))
+        terminal.print_reports(state.make_reports(), Console(highlight=False))
     elif mode == "json":
-        for row in state.reused_rows(planned):
+        for row in state.list_reused_rows(planned):
             print_row_if_json(row, mode)
     workers = state.list_others() if summary.elsewhere else []
-    for line in closing_lines(summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s):
+    for line in list_closing_lines(
+        summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s
+    ):
         view.say(line)
 
 
-def closing_lines(
-    summary: Summary, limits: Limits, folder: Path, *, workers: Sequence[str], timeout_s: float
+def list_closing_lines(
+    summary: SweepSummary, limits: Limits, folder: Path, *, workers: Sequence[str], timeout_s: float
 ) -> Iterator[str]:
     """What has kept the sweep from measuring more, and what to do about each; pure.
 
     `workers`: who else is at work in the folder. `timeout_s`: the limit of a trial.
     """
-    reached = [line for limit in limits if (line := limit.closing_line()) is not None]
+    reached = [line for limit in limits if (line := limit.format_closing_line()) is not None]
     if limits.is_resumable:
         yield reached.pop(0)  # it explains all else
         reached = []
@@ -75,7 +77,7 @@ def closing_lines(
             f"{summary.timed_out} timed out before"
         )
     if summary.elsewhere:
-        who = f"{others_words(workers)} at work on" if workers else "other sweeps have taken"
+        who = f"{describe_others(workers)} at work on" if workers else "other sweeps have taken"
         yield (
             f"{who} {summary.elsewhere} of its trials and groups, which the table lacks yet; "
             f"gpubench status {folder} tells how far they are"
@@ -91,7 +93,7 @@ def closing_lines(
         yield f"{summary.stale} measured under other versions; --retry stale measures them again"
 
 
-def others_words(workers: Sequence[str]) -> str:
+def describe_others(workers: Sequence[str]) -> str:
     """`1 other (process 7 on host) is`, of who works through the same plan."""
     names = ", ".join(workers[:NAMED]) + (f" and {len(workers) - NAMED} more" if len(workers) > NAMED else "")
     return f"{format_count(len(workers), 'other')} ({names}) {'is' if len(workers) == 1 else 'are'}"

@@ -56,7 +56,7 @@ def list_making_steps(wanted: Iterable[Wanted]) -> list[MakingStep]:
     return list(steps)
 
 
-def making_line(steps: Sequence[MakingStep]) -> str:
+def describe_making_steps(steps: Sequence[MakingStep]) -> str:
     """How much the images take that are to be made, where, and what else one may do."""
     size = built.format_bytes(sum(step.estimate_bytes for step in steps))
     return (
@@ -69,7 +69,7 @@ MUCH_BYTES = 200_000_000
 """Fewer are made without a question."""
 
 
-def is_much(steps: Sequence[MakingStep]) -> bool:
+def has_many_images(steps: Sequence[MakingStep]) -> bool:
     """Whether these images are many enough to ask first."""
     return sum(step.estimate_bytes for step in steps) > MUCH_BYTES
 
@@ -98,19 +98,19 @@ def ask_to_make(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -
             return True
 
 
-def left_out_file(results: Results, facts: DataFacts) -> Path:
+def make_left_out_path(results: Results, facts: DataFacts) -> Path:
     """Names the images that are left out of the data with this fingerprint, as it stands in the records."""
     return results.folder / "left-out" / f"{facts.fingerprint}.txt"
 
 
-def left_out_lines(sources: DiskSources, results: Results | None) -> list[str]:
+def list_left_out_lines(sources: DiskSources, results: Results | None) -> list[str]:
     """What is said of images that are left out. `results`: where all their names will stand."""
     lines = []
     for name, bad in sources.bad_images.items():
         facts = sources.find_data_facts(name)
         used = facts.train_images + facts.val_images
         lines += bad_images.describe_bad_images(
-            bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
+            bad, used, Path(str(facts.root)), make_left_out_path(results, facts) if results else None
         )
     return lines
 
@@ -120,5 +120,6 @@ def store_left_out(sources: DiskSources, results: Results) -> None:
     for name, bad in sources.bad_images.items():
         if bad:
             write_whole(
-                left_out_file(results, sources.find_data_facts(name)), bad_images.format_bad_images_file(bad)
+                make_left_out_path(results, sources.find_data_facts(name)),
+                bad_images.format_bad_images_file(bad),
             )

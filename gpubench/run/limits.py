@@ -14,7 +14,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import format_count
 from gpubench.node.allocation import ask_squeue, find_allocation, find_time_limit
 from gpubench.node.node import Node
-from gpubench.plan.estimate import Estimate, format_asked_seconds
+from gpubench.plan.estimate import Estimate, format_exact_seconds
 from gpubench.plan.plan import Unit
 from gpubench.plan.rounds import MOST, Rounds
 from gpubench.plan.wall_time import UnstartedUnits, Verdict, WallTime, estimate_stopped_unit, find_spare
@@ -44,7 +44,7 @@ class StopRequest:
         self.is_resumable |= self.is_asked()
         return self.is_resumable
 
-    def closing_line(self) -> str | None:
+    def format_closing_line(self) -> str | None:
         return f"stopped; {format_continuation(fresh=self.fresh)}" if self.is_resumable else None
 
 
@@ -71,7 +71,7 @@ class BatchJob:
         now = time.monotonic()
         # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
         known = forecast_s <= wall_time.ends_s - now or state.estimate_units([unit])[0].known
-        broken_off_s = max(self._broken_off_s(state).get(job.trial_id, 0.0) for job in unit.jobs)
+        broken_off_s = max(self._find_broken_off_s(state).get(job.trial_id, 0.0) for job in unit.jobs)
         if broken_off_s and any(trial_id == unit.jobs[0].trial_id for trial_id, _ in state.measured):
             broken_off_s = 0.0  # it has ended in this sweep
         need = estimate_stopped_unit(Estimate(forecast_s, known), broken_off_s)
@@ -79,7 +79,7 @@ class BatchJob:
         self.late.note_verdict(unit.unit_id, verdict, need, wall_time, now)
         return verdict
 
-    def _broken_off_s(self, state: SweepState) -> Mapping[str, float]:
+    def _find_broken_off_s(self, state: SweepState) -> Mapping[str, float]:
         """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
         if self._broken_off is None:
             self._broken_off = {}
@@ -93,7 +93,7 @@ class BatchJob:
                     self._broken_off[record.trial_id] = max(known_s, record.phases.get("wall", 0.0))
         return self._broken_off
 
-    def closing_line(self) -> str | None:
+    def format_closing_line(self) -> str | None:
         return (
             f"{self.late.explain_stop()}; {format_continuation(fresh=self.fresh)}"
             if self.late.waiting
@@ -139,7 +139,7 @@ class RoundsLimit:
         """Looks how sure the figures are that the folder holds now."""
         self.unsure, self.answered = state.count_unsure(), state.find_answered_round()
 
-    def closing_line(self) -> str | None:
+    def format_closing_line(self) -> str | None:
         if self.answered is not None:
             rounds_run = format_count(self.answered, "round")
             return (
@@ -152,7 +152,7 @@ class RoundsLimit:
             unsure = f"{what} not known within {within_pct:g} % yet"
         if self.is_over_budget and budget_s is not None:
             also = f", and {unsure}" if unsure else ""
-            budget = f"the budget of {format_asked_seconds(budget_s)} has no room for another process"
+            budget = f"the budget of {format_exact_seconds(budget_s)} has no room for another process"
             return f"{budget}{also}; a longer --budget goes on with further rounds"
         if not unsure:
             return None

@@ -13,20 +13,20 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.max_batch import STEPS, TRY, Edge, find_edge, name_try_experiment, next_size
+from gpubench.plan.max_batch import STEPS, TRY, MemoryEdge, choose_next_size, find_edge, name_try_experiment
 from gpubench.plan.plan import Job, Plan, expand_experiment
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.shares import choose_device
-from gpubench.plan.skips import chain_key
+from gpubench.plan.skips import make_chain_key
 from gpubench.plan.state import list_chains
 from gpubench.results.counting import select_first_round
 from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.cell import format_cell
 from gpubench.schema.row import Row
-from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest
+from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest_sizes
 
 MOST_TRIES = 16
 """Of one configuration in one go."""
@@ -42,7 +42,7 @@ NOT_ASKED = ("batch_size", "until_top1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Search:
+class MaxBatchSearch:
     """One configuration of a plan whose largest batch is looked for."""
 
     name: str
@@ -57,7 +57,7 @@ class Search:
     """Images of an epoch, which no batch can be larger than."""
 
 
-def list_searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
+def list_searches(state: SweepState, whole: Plan | None = None) -> list[MaxBatchSearch]:
     """What is looked for: each configuration of the plan that trains alone on GPUs, whatever its batch sizes.
 
     `whole`: the plan of which the sweep runs a part, where it does: configurations are named and numbered in it, so
@@ -69,7 +69,7 @@ def list_searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
         job = unit.jobs[0]
         if unit.is_group or unit.baseline or choose_device(job.trial, plan.device) != "cuda":
             continue
-        key = chain_key(job.trial, job.variant.make_definition())
+        key = make_chain_key(job.trial, job.variant.make_definition())
         if key not in largest or largest[key].trial.batch_size < job.trial.batch_size:
             largest[key] = job
     if not largest:
@@ -84,7 +84,7 @@ def list_searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
     ]
 
 
-def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Search:
+def _make_search(state: SweepState, job: Job, number: int, several: bool) -> MaxBatchSearch:
     experiment, t = state.plan.experiment, job.trial
     given = {name: value for name, value in t.asdict().items() if name not in NOT_ASKED} | TRY
     fixed = {name: value for name, value in given.items() if value is not None}
@@ -95,7 +95,7 @@ def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Sea
         field for axis in experiment.varied for field in axis if field != "batch_size" and field in fixed
     ]
     name = " ".join(f"{field}={format_cell(fixed[field])}" for field in fields) if several else ""
-    return Search(
+    return MaxBatchSearch(
         name=name,
         job=job,
         experiment=Experiment(
@@ -112,13 +112,13 @@ def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Sea
     )
 
 
-def find_known_edge(state: SweepState, search: Search) -> tuple[Edge, list[float]]:
+def find_known_edge(state: SweepState, search: MaxBatchSearch) -> tuple[MemoryEdge, list[float]]:
     """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
     tries = plan_tries(
         state, search, [search.job.trial.batch_size]
     )  # of some size: all have what counts here
-    keys = {chain_key(job.trial, job.variant.make_definition()) for job in (search.job, *tries.jobs)}
-    machine = state.runner.machine_key(search.job)
+    keys = {make_chain_key(job.trial, job.variant.make_definition()) for job in (search.job, *tries.jobs)}
+    machine = state.runner.find_machine_key(search.job)
     tried = [
         (batch, record)
         for (_, key), record in select_first_round(state.records).items()
@@ -142,12 +142,12 @@ def guess_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     `rows`: of trials that ended ok, one a batch size. `multiple`: batch sizes are multiples of it.
     """
     known = [row for row in rows if row.batch_size and row.gpu_mem_mib]
-    rooms = {find_room(row) for row in known} - {None}
+    rooms = {find_memory_room(row) for row in known} - {None}
     sources = {row.gpu_mem_source for row in known}
     room = rooms.pop() if len(rooms) == 1 else None
     if len(known) < FEWEST_SIZES or room is None or len(sources) > 1 or not sources & {*BY_DRIVER}:
         return []
-    line = fit_largest([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
+    line = fit_largest_sizes([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
     reached = line.solve_batch_size(room) if line else None
     if reached is None:
         return []
@@ -156,7 +156,7 @@ def guess_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     return [math.floor(size / multiple) * multiple for size in reached] if is_narrow else []
 
 
-def find_room(row: Row) -> float | None:
+def find_memory_room(row: Row) -> float | None:
     """How much memory a trial may take of each GPU, in MiB: the cap where one was set, else what the driver leaves.
 
     None where no record tells.
@@ -166,7 +166,7 @@ def find_room(row: Row) -> float | None:
     return min((mib for mib in (cap, free) if mib is not None), default=None)
 
 
-def plan_tries(state: SweepState, search: Search, sizes: Sequence[int]) -> Plan:
+def plan_tries(state: SweepState, search: MaxBatchSearch, sizes: Sequence[int]) -> Plan:
     """The tries of these batch sizes."""
     axis = Axis(fields=("batch_size",), values=tuple((size,) for size in sorted(sizes)))
     experiment = replace(search.experiment, axes=(axis,))
@@ -180,11 +180,11 @@ def plan_tries(state: SweepState, search: Search, sizes: Sequence[int]) -> Plan:
 
 def find_max_batch(
     state: SweepState,
-    search: Search,
-    run: Callable[[SweepState], tuple[Summary, Limits]],
+    search: MaxBatchSearch,
+    run: Callable[[SweepState], tuple[SweepSummary, Limits]],
     say: Callable[[str], None],
     keep: Callable[[SweepState], None],
-) -> Iterator[tuple[Summary, Limits]]:
+) -> Iterator[tuple[SweepSummary, Limits]]:
     """Tries one size after the other until the edge is found, and says where it is. What each try came to.
 
     `run`: runs a sweep. `keep`: keeps the plan of what was tried.
@@ -194,7 +194,7 @@ def find_max_batch(
     try:
         for _ in range(MOST_TRIES):
             edge_known, guesses = find_known_edge(state, search)
-            size = next_size(edge_known, guesses, search.multiple, search.most)
+            size = choose_next_size(edge_known, guesses, search.multiple, search.most)
             if size is None:
                 break
             sizes = sorted({*sizes, size})
@@ -209,14 +209,15 @@ def find_max_batch(
             if item.state != "run":
                 before = f"{BADLY[item.ended]} before" if item.ended else f"is not tried ({item.why})"
                 again = f"; --retry {item.ended} tries it again" if item.ended else ""
-                say(f"{_begin(search)}a batch of {size:,} {before}, so the search ends there{again}")
+                say(f"{_format_prefix(search)}a batch of {size:,} {before}, so the search ends there{again}")
                 return
             summary, limits = run(tries)
             yield summary, limits
             state.records = tries.records
             if summary.elsewhere:
                 say(
-                    f"{_begin(search)}another sweep tries a batch of {size:,} now; the same command goes on later"
+                    f"{_format_prefix(search)}another sweep tries a batch of {size:,} now; "
+                    "the same command goes on later"
                 )
                 return
             if limits.is_resumable or limits.batch_job.late.never:
@@ -225,8 +226,8 @@ def find_max_batch(
                 status = BADLY["failed" if summary.failed else "timeout"]
                 folder = state.runner.results.folder
                 say(
-                    f"{_begin(search)}a batch of {size:,} {status}, so the search ends there; gpubench table {folder} "
-                    "says why"
+                    f"{_format_prefix(search)}a batch of {size:,} {status}, so the search ends there; "
+                    f"gpubench table {folder} says why"
                 )
                 return
         say(describe_result(search, find_known_edge(state, search)[0]))
@@ -236,7 +237,7 @@ def find_max_batch(
             tries.write_tables()  # anew: what the tries ask stands in their plan, of which there is one for all
 
 
-def describe_searches(searched: Sequence[Search]) -> str:
+def describe_searches(searched: Sequence[MaxBatchSearch]) -> str:
     """What a search will do."""
     times = "" if len(searched) == 1 else f" for each of {len(searched)} configurations"
     return (
@@ -245,9 +246,9 @@ def describe_searches(searched: Sequence[Search]) -> str:
     )
 
 
-def describe_result(search: Search, edge_known: Edge) -> str:
+def describe_result(search: MaxBatchSearch, edge_known: MemoryEdge) -> str:
     """What the search came to."""
-    begin = _begin(search)
+    begin = _format_prefix(search)
     if not edge_known.ran:
         return f"{begin}no batch size has run"
     ran = f"{begin}the largest batch that ran is {edge_known.ran:,}"
@@ -260,5 +261,5 @@ def describe_result(search: Search, edge_known: Edge) -> str:
     return f"{ran}; none ran out of memory yet, the same command goes on"
 
 
-def _begin(search: Search) -> str:
+def _format_prefix(search: MaxBatchSearch) -> str:
     return f"{search.name}: " if search.name else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import locate
 from gpubench.plan.state import PlannedUnit
-from gpubench.plan.unit_label import unit_label
+from gpubench.plan.unit_label import format_unit_label
 from gpubench.render.live import View
 from gpubench.render.running import LiveProgress
 from gpubench.run.sweep_state import SweepState
@@ -81,7 +81,7 @@ def await_start(
                 LiveProgress(
                     done=number,
                     total=len(planned),
-                    trial_label=unit_label(state.plan, planned[number].unit),
+                    trial_label=format_unit_label(state.plan, planned[number].unit),
                     elapsed_s=now - began,
                     note="starting torch: the first time this takes up to half a minute",
                 )

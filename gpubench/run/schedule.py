@@ -96,7 +96,7 @@ class SweepSchedule:
         while True:
             ran_before = self._ran
             self._outcomes = set()
-            yield from self._pass(is_first_pass)
+            yield from self._list_pass_events(is_first_pass)
             is_first_pass = False
             has_waiting = TurnOutcome.WAITS in self._outcomes
             if (
@@ -109,7 +109,7 @@ class SweepSchedule:
             if TurnOutcome.STOPPED in self._endings:  # while it waited
                 return
 
-    def _pass(self, is_first: bool) -> Iterator[Event]:
+    def _list_pass_events(self, is_first: bool) -> Iterator[Event]:
         # Where the budget has no room for further rounds, the first one alone is gone over again.
         last = 1 if TurnOutcome.OVER_BUDGET in self._endings else self._most_rounds
         for number in range(1, last + 1):

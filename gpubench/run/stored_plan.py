@@ -6,7 +6,7 @@ import contextlib
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan import experiment_file
-from gpubench.plan.plan import Plan, plan_id
+from gpubench.plan.plan import Plan, derive_plan_id
 from gpubench.plan.shards import Shard, join_parts
 from gpubench.results.plans import is_newest, list_plan_files, make_stamp
 from gpubench.run.sweep_state import SweepState
@@ -23,7 +23,7 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
     other rounds, or for another part: what is left follows from them.
     """
     plan, runner = whole or state.plan, state.runner
-    name, id_, rounds = plan.experiment.name, plan_id(plan.units), plan.experiment.rounds
+    name, id_, rounds = plan.experiment.name, derive_plan_id(plan.units), plan.experiment.rounds
     files = list_plan_files(runner.results)
     before = next((file for file in files if file.path == runner.results.make_plan_path(name, id_)), None)
     new_parts = () if shard is None else (shard,)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(kw_only=True, slots=True)
-class Summary:
+class SweepSummary:
     """Counts of units. What has kept others from being measured, the sweep's limits tell."""
 
     ran: int = 0

@@ -12,16 +12,16 @@ from gpubench.plan.outlook import Outlook, TimeLeft
 from gpubench.plan.plan import Unit
 from gpubench.plan.skips import KnownOutOfMemory, find_skip_reason
 from gpubench.plan.state import PlannedUnit, find_unit_ending, has_outdated_comparison
-from gpubench.plan.unit_label import unit_label
+from gpubench.plan.unit_label import format_unit_label
 from gpubench.render.live import View
 from gpubench.render.running import describe_round_end
-from gpubench.run.announce import prediction_line
+from gpubench.run.announce import format_prediction
 from gpubench.run.checks import inspect_gpus
 from gpubench.run.limits import Limits
 from gpubench.run.live_progress import make_progress
 from gpubench.run.preparing import await_start, make_images
 from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import POLL_S, WorkQueue
 from gpubench.schema.attempt import JobProgress
@@ -41,7 +41,7 @@ def run_sweep(
     emit: Callable[[Row], None],
     *,
     allow_busy: bool = False,
-) -> Summary:
+) -> SweepSummary:
     """Looks around, makes the images, and measures what is to be run; the node makes ready for trials meanwhile.
 
     `emit`: is given each row as its trial ends. A table that can't be written ends nothing: `state.unwritten` says so.
@@ -55,18 +55,20 @@ def run_sweep(
             inspect_gpus(state, planned, view, allow_busy=allow_busy)
             state.runner.results.ensure_folder_id(state.records)
             WorkQueue.build(state).claim_first(planned)  # so that others see it at work while it makes ready
-            load_tables()  # while torch starts
+            import_table_modules()  # while torch starts
             is_ready = make_images(state, planned, view, limits.stop.poll_stop) and await_start(
                 state, planned, view, limits.stop.poll_stop
             )
-            return measure(state, limits, view, emit) if is_ready else Summary()
+            return measure_rounds(state, limits, view, emit) if is_ready else SweepSummary()
     finally:
         node.close()
 
 
-def measure(state: SweepState, limits: Limits, view: View, emit: Callable[[Row], None]) -> Summary:
+def measure_rounds(
+    state: SweepState, limits: Limits, view: View, emit: Callable[[Row], None]
+) -> SweepSummary:
     """Measures what the schedule says, round after round. Every attempt is stored before the next one begins."""
-    load_tables()
+    import_table_modules()
     state.runner.results.ensure_folder_id(state.records)
     limits.certainty.began = time.monotonic()
     try:
@@ -77,7 +79,7 @@ def measure(state: SweepState, limits: Limits, view: View, emit: Callable[[Row],
     return sweep.summary
 
 
-def load_tables() -> None:
+def import_table_modules() -> None:
     """Imports what makes tables, so that nothing is imported while a trial is measured."""
     importlib.import_module("gpubench.run.tables")
     importlib.import_module("gpubench.run.predicting")
@@ -92,7 +94,7 @@ class RunningSweep:
     view: View
     emit: Callable[[Row], None]
     queue: WorkQueue
-    summary: Summary = field(default_factory=Summary)
+    summary: SweepSummary = field(default_factory=SweepSummary)
     _tables_due: float = 0.0
 
     def run(self) -> None:
@@ -134,7 +136,7 @@ class RunningSweep:
         state.runner.claims.give_back()
         if late:  # others may have had the time
             self.queue.read_new_records()
-        planned, first = state.pending(), state.find_counting_records()
+        planned, first = state.list_pending_units(), state.find_counting_records()
         late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # What --retry asks for counts as left; it was tried all the same.
         endings = [item.ended or _find_bad_ending(item.unit, first) for item in planned]
@@ -162,7 +164,7 @@ class RunningRound:
     sweep: RunningSweep
     number: int
     planned: Sequence[PlannedUnit]
-    counts: Summary
+    counts: SweepSummary
     """Where units are counted that need not run: once, in the first pass over the plan."""
     forecast: Forecast
     outlook: Outlook
@@ -173,22 +175,22 @@ class RunningRound:
     @classmethod
     def begin(cls, sweep: RunningSweep, event: RoundStart) -> RunningRound:
         """The round, with how long it should take."""
-        counts = sweep.summary if event.is_first_pass else Summary()
+        counts = sweep.summary if event.is_first_pass else SweepSummary()
         counts.stale += sum(item.stale for item in event.planned if item.state == "done")
         return cls(
             sweep=sweep,
             number=event.number,
             planned=event.planned,
             counts=counts,
-            forecast=sweep.state.forecast(event.planned),
-            outlook=sweep.state.outlook(event.number, event.planned),
+            forecast=sweep.state.make_forecast(event.planned),
+            outlook=sweep.state.make_outlook(event.number, event.planned),
         )
 
     def handle_unit(self, place: int) -> TurnOutcome:
         """What becomes of a unit whose turn it is: it is measured, counted or left."""
         sweep, item = self.sweep, self._update_planned(place)
         if item.state != "run":
-            self._count(place, item)
+            self._count_unmeasured(place, item)
             return TurnOutcome.COUNTED
         takes_s = self.forecast.estimate_unit_s(place)
         is_first = not sweep.summary.ran
@@ -197,9 +199,9 @@ class RunningRound:
             return TurnOutcome.LATE if time_for_it == "late" else TurnOutcome.LEFT
         if sweep.limits.stop.poll_stop():
             return TurnOutcome.STOPPED
-        turn, reason = sweep.queue.choose(item.unit, self.number)
+        turn, reason = sweep.queue.choose_turn(item.unit, self.number)
         if turn == "skip":
-            self._count(place, PlannedUnit(item.unit, "skip", reason))
+            self._count_unmeasured(place, PlannedUnit(item.unit, "skip", reason))
             return TurnOutcome.COUNTED
         if turn != "run":
             return {"mine": TurnOutcome.LEFT, "waits": TurnOutcome.WAITS}.get(turn, TurnOutcome.THEIRS)
@@ -209,7 +211,7 @@ class RunningRound:
             return TurnOutcome.OVER_BUDGET
         if not sweep.state.runner.wait_for_cpus(item.unit, sweep.limits.stop.poll_stop):
             return TurnOutcome.STOPPED
-        return self._run(place)
+        return self._run_unit(place)
 
     def _update_planned(self, place: int) -> PlannedUnit:
         """The unit as things stand now: what was measured since the round began may change it."""
@@ -232,7 +234,7 @@ class RunningRound:
         """Whether this sweep has skipped it in an earlier pass."""
         return self.sweep.state.skips.keys() >= {job.trial_id for job in unit.jobs}
 
-    def _count(self, place: int, item: PlannedUnit) -> None:
+    def _count_unmeasured(self, place: int, item: PlannedUnit) -> None:
         """Counts a unit that is not run; a skipped one is named, once."""
         if item.state == "done":
             self.counts.reused += self.number == 1
@@ -242,17 +244,17 @@ class RunningRound:
             self.counts.skipped += 1
             if not self._is_skipped(item.unit):
                 self.sweep.state.skips |= {job.trial_id: item.why for job in item.unit.jobs}
-                self.sweep.view.say(f"{self._title(place)}  skipped: {item.why}")
+                self.sweep.view.say(f"{self._format_title(place)}  skipped: {item.why}")
 
     # ---- a unit that is run ----
 
-    def _run(self, place: int) -> TurnOutcome:
+    def _run_unit(self, place: int) -> TurnOutcome:
         sweep = self.sweep
         if not self._has_begun:  # not before: a budget may leave nothing of a round
             self._has_begun = True
             sweep.view.show_round_start(self.number, sweep.state.plan.experiment.rounds)
             sweep.view.show_table(sweep.state.make_live_report, at_once=True)
-        status = self._measure(place)
+        status = self._measure_unit(place)
         if status == "oom":
             self._oom.add_unit(self.planned[place].unit)
         sweep.summary.ran += 1
@@ -265,17 +267,17 @@ class RunningRound:
             return TurnOutcome.STOPPED
         return TurnOutcome.RAN
 
-    def _measure(self, place: int) -> Status:
+    def _measure_unit(self, place: int) -> Status:
         """Runs one unit, and announces it before and after; returns how it ended."""
         sweep, state, view = self.sweep, self.sweep.state, self.sweep.view
         unit, number, total = self.planned[place].unit, place + 1, len(self.planned)
         prediction = state.predict(unit)
         if unit.is_group:
-            view.say(f"{self._title(place)}  {prediction_line(prediction)}")
-        view.show_unit_start(number, total, self._label(place), unit.jobs[0].trial_id)
+            view.say(f"{self._format_title(place)}  {format_prediction(prediction)}")
+        view.show_unit_start(number, total, self._format_label(place), unit.jobs[0].trial_id)
         began = time.monotonic()
         is_stop_asked = sweep.limits.stop.is_asked
-        records = state.runner.run(
+        records = state.runner.run_attempt(
             unit, prediction, is_stop_asked, self._make_progress_callback(place), self.number
         )
         state.runner.cpu_locks.release()
@@ -288,9 +290,9 @@ class RunningRound:
             self.forecast.note_duration(place, took_s)
         rows = self._emit(records)
         if unit.is_group:
-            view.show_group_end(number, total, self._label(place), rows)
+            view.show_group_end(number, total, self._format_label(place), rows)
         else:
-            view.show_trial_end(number, total, self._label(place), rows[0])
+            view.show_trial_end(number, total, self._format_label(place), rows[0])
         view.show_table(state.make_live_report)
         return status
 
@@ -313,7 +315,7 @@ class RunningRound:
                 make_progress(
                     self.planned[place].unit,
                     progress,
-                    label=self._label(place),
+                    label=self._format_label(place),
                     done=place,
                     total=len(self.planned),
                     spent_s=time.monotonic() - began,
@@ -338,15 +340,15 @@ class RunningRound:
         if state.find_answered_round() is not None:
             time_left = TimeLeft(seconds=0)
         else:
-            outlook = state.outlook(self.number, self.planned, over=True)
+            outlook = state.make_outlook(self.number, self.planned, over=True)
             time_left = outlook.estimate_time_left(0.0, self.sweep.limits.certainty.elapsed_s)
         view.show_round_end(describe_round_end(self.number, rounds, standing.report, time_left))
 
-    def _label(self, place: int) -> str:
-        return unit_label(self.sweep.state.plan, self.planned[place].unit)
+    def _format_label(self, place: int) -> str:
+        return format_unit_label(self.sweep.state.plan, self.planned[place].unit)
 
-    def _title(self, place: int) -> str:
-        return f"[{place + 1}/{len(self.planned)}] {self._label(place)}"
+    def _format_title(self, place: int) -> str:
+        return f"[{place + 1}/{len(self.planned)}] {self._format_label(place)}"
 
 
 def _find_bad_ending(unit: Unit, chosen: Mapping[str, Record]) -> str:

@@ -25,7 +25,7 @@ from gpubench.plan.state import (
 )
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
-from gpubench.results.allowance import Key, keep_matching
+from gpubench.results.allowance import Key, select_matching
 from gpubench.results.counting import make_start_key, select_by_round, select_counting, select_first_round
 from gpubench.results.rows import make_row
 from gpubench.results.store import Tell, raise_unusable
@@ -92,7 +92,7 @@ class SweepState:
 
     def load(self, tell: Tell = raise_unusable) -> None:
         """Reads what the results folder holds already. `tell`: of each record that is left out, now and later."""
-        self.records = self.runner.results.records(tell)
+        self.records = self.runner.results.read_records(tell)
         self._tell = tell
 
     def reload(self, beside: Collection[str] | None = None) -> list[Record]:
@@ -100,7 +100,7 @@ class SweepState:
 
         `beside`: ids of units; no more than what lies beside their records.
         """
-        newer = self.runner.results.newer_records(self._tell, beside)
+        newer = self.runner.results.read_newer_records(self._tell, beside)
         if newer:
             self.records = sorted([*self.records, *newer], key=make_start_key)
         return newer
@@ -116,8 +116,8 @@ class SweepState:
     def stored(self) -> Stored:
         """What counts of what is known now."""
         if self._stored is None or self._stored.count != len(self.records):
-            alike, unlike = keep_matching(self.records, self.resolve_allotments())
-            keys = [(job.trial_id, self.runner.machine_key(job)) for job in self.plan.jobs]
+            alike, unlike = select_matching(self.records, self.resolve_allotments())
+            keys = [(job.trial_id, self.runner.find_machine_key(job)) for job in self.plan.jobs]
             rounds = {
                 number: {key[0]: chosen[key] for key in keys if key in chosen}
                 for number, chosen in select_by_round(alike).items()
@@ -134,20 +134,20 @@ class SweepState:
 
     def machines(self) -> set[str]:
         """What the machine is called in records of this plan's trials."""
-        return {self.runner.machine_key(job) for job in self.plan.jobs}
+        return {self.runner.find_machine_key(job) for job in self.plan.jobs}
 
     def resolve_allotments(self) -> Mapping[Key, Mapping[str, Any]]:
         """What this machine gives each trial of the plan that it has room for. Worked out once."""
         if self._given is None:
             self._given = {
-                (job.trial_id, self.runner.machine_key(job)): resolved.make_columns()
+                (job.trial_id, self.runner.find_machine_key(job)): resolved.make_columns()
                 for unit in self.plan.units
-                if find_skip_reason(unit, KnownOutOfMemory(), self._room(), self.plan.device) is None
-                for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
+                if find_skip_reason(unit, KnownOutOfMemory(), self._find_capacity(), self.plan.device) is None
+                for job, resolved in zip(unit.jobs, self.runner.resolve_jobs(unit), strict=True)
             }
         return self._given
 
-    def _room(self) -> NodeCapacity:
+    def _find_capacity(self) -> NodeCapacity:
         machine = self.runner.node.machine
         return NodeCapacity(len(machine.gpus), machine.cpu_count, machine.sentence_start, self.runner.nodes)
 
@@ -159,14 +159,14 @@ class SweepState:
             self.plan,
             self.find_counting_records(),
             oom=self.find_out_of_memory(),
-            room=self._room(),
+            room=self._find_capacity(),
             environment=self.runner.environment,
             unlike=self.stored().unlike,
             retry=self.retry,
             fresh=self.fresh,
         )
 
-    def pending(self) -> list[PlannedUnit]:
+    def list_pending_units(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together, as things stand."""
         asked, first = self.plan.experiment.rounds, self.list_first_round()
         if asked.most == 1:
@@ -251,7 +251,7 @@ class SweepState:
     def _list_times(self, unit: Unit) -> list[Sequence[float]]:
         """The epoch times of each job's configuration; none where they are fewer than a certainty needs."""
         stored = self.stored().times
-        times = [stored.get(self._configuration_of(job), ()) for job in unit.jobs]
+        times = [stored.get(self._make_configuration(job), ()) for job in unit.jobs]
         return [known if len(known) >= FEWEST_FOR_CERTAINTY else () for known in times]
 
     def _list_going_on(self, units: Sequence[Unit]) -> list[Unit]:
@@ -281,10 +281,10 @@ class SweepState:
         self._questions = len(self.records), questions
         return questions
 
-    def _configuration_of(self, job: Job) -> Configuration:
+    def _make_configuration(self, job: Job) -> Configuration:
         membership = job.membership
         names = (membership.group, membership.name) if membership else (None, None)
-        return job.config_id, *names, self.runner.machine_key(job)
+        return job.config_id, *names, self.runner.find_machine_key(job)
 
     def list_wanted_images(self, planned: Sequence[PlannedUnit]) -> list[Wanted]:
         """The images that the units to run read, each once."""
@@ -302,7 +302,7 @@ class SweepState:
         jobs = [
             (job.trial, resolved)
             for unit in units
-            for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
+            for job, resolved in zip(unit.jobs, self.runner.resolve_jobs(unit), strict=True)
         ]
         guesses = iter(estimate_trials(jobs, [make_row(record) for record in alone]))
         of_units = [[next(guesses) for _ in unit.jobs] for unit in units]
@@ -313,7 +313,7 @@ class SweepState:
             for unit, of_jobs in zip(units, of_units, strict=True)
         ]
 
-    def forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
+    def make_forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
         guesses = iter(self.estimate_units([item.unit for item in planned if item.state == "run"]))
         return Forecast([next(guesses).seconds if item.state == "run" else 0.0 for item in planned])
@@ -331,7 +331,7 @@ class SweepState:
             Estimate(guess.seconds * count, guess.known) for guess, count in zip(guesses, counts, strict=True)
         ]
 
-    def outlook(self, number: int, planned: Sequence[PlannedUnit], *, over: bool = False) -> Outlook:
+    def make_outlook(self, number: int, planned: Sequence[PlannedUnit], *, over: bool = False) -> Outlook:
         """What is before the sweep after this round. `over`: nothing more of it is to come."""
         rounds = self.plan.experiment.rounds
         if number == rounds.most:
@@ -351,11 +351,11 @@ class SweepState:
             return ALONE
         from gpubench.run.predicting import predict_group
 
-        return predict_group(unit, self.runner.resolve(unit), self.find_counting_records())
+        return predict_group(unit, self.runner.resolve_jobs(unit), self.find_counting_records())
 
     # ---- its tables ----
 
-    def report(self) -> list[Report]:
+    def make_reports(self) -> list[Report]:
         """The tables of this sweep's own trials as they are now."""
         from gpubench.run import tables
 
@@ -376,7 +376,7 @@ class SweepState:
         rows = tables.complete_rows(records, held)
         return [rows[record.trial_id] for record in records]
 
-    def reused_rows(self, planned: Sequence[PlannedUnit]) -> list[Row]:
+    def list_reused_rows(self, planned: Sequence[PlannedUnit]) -> list[Row]:
         """The rows of what was done already, as the tables have them: round by round, in the plan's order."""
         done = [item for item in planned if item.state == "done" or item.rounds]
         ids = [job.trial_id for item in done for job in item.unit.jobs]
@@ -398,7 +398,7 @@ class SweepState:
 
         self.problems = []
         try:
-            tables.write_folder(self.runner.results, self.records, self.skips, self.problems.append)
+            tables.write_folder_tables(self.runner.results, self.records, self.skips, self.problems.append)
         except UnusableError as error:
             self.unwritten = str(error)
         else:
@@ -429,7 +429,7 @@ class SweepState:
         self.runner.cpu_locks.release()
         self.runner.claims.give_back()
 
-    def abandon(self) -> None:
+    def clean_up(self) -> None:
         """What a process that is about to end at once still clears away."""
         self.runner.node.remove_temporary_folders()
         self.runner.claims.give_back()

@@ -17,11 +17,17 @@ from gpubench.core.report import Report
 from gpubench.export.files import write_tables
 from gpubench.plan.plan import Plan
 from gpubench.render.live import LiveReport
-from gpubench.results.plans import stored_plans
+from gpubench.results.plans import read_stored_plans
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
-__all__ = ["complete_rows", "find_open_questions", "make_live_report", "make_plan_reports", "write_folder"]
+__all__ = [
+    "complete_rows",
+    "find_open_questions",
+    "make_live_report",
+    "make_plan_reports",
+    "write_folder_tables",
+]
 
 
 def find_open_questions(path: Path, plan: Plan, records: Sequence[Record]) -> list[list[set[str]]] | None:
@@ -51,14 +57,14 @@ def make_live_report(
         return LiveReport(make_table_report(folder, table), rows)
 
 
-def write_folder(
+def write_folder_tables(
     results: Results, records: Sequence[Record], skips: Mapping[str, str], tell: Callable[[str], None]
 ) -> None:
     """Write all tables of a folder. `tell`: is given a line for each plan that can't be read.
 
     Raises UnusableError for a table that can't be written.
     """
-    if not records and not stored_plans(results, records)[0]:
+    if not records and not read_stored_plans(results, records)[0]:
         return  # a sweep that broke off before it had anything
     with pause_garbage_collector():
         folder = build_folder_from_records(results, records, [], tell, skips)

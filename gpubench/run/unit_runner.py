@@ -21,7 +21,7 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.shares import choose_device
 from gpubench.plan.sources import DiskSources
-from gpubench.record.recording import EndedAttempt, SweepFacts, make_records, sample_rows
+from gpubench.record.recording import EndedAttempt, SweepFacts, list_sample_rows, make_records
 from gpubench.record.together import GroupPrediction
 from gpubench.results.store import Results
 from gpubench.run.images import ImageFolders, Wanted
@@ -86,7 +86,7 @@ class UnitRunner:
     def find_data_facts(self, job: Job) -> DataFacts:
         return self.sources.find_data_facts(job.trial.data)
 
-    def resolve(self, unit: Unit) -> list[ResolvedTrial]:
+    def resolve_jobs(self, unit: Unit) -> list[ResolvedTrial]:
         """One for each job."""
         return resolving.resolve_unit(unit, self.node.machine, self.find_data_facts, self.device)
 
@@ -102,14 +102,14 @@ class UnitRunner:
         """The images that its jobs read."""
         return [
             self._make_wanted_images(job, resolved)
-            for job, resolved in zip(unit.jobs, self.resolve(unit), strict=True)
+            for job, resolved in zip(unit.jobs, self.resolve_jobs(unit), strict=True)
         ]
 
     def _make_wanted_images(self, job: Job, resolved: ResolvedTrial) -> Wanted:
         name = job.trial.data
         return name, job.variant.files, resolved.input_size, self.sources.find_left_out_images(name)
 
-    def machine_key(self, job: Job) -> str:
+    def find_machine_key(self, job: Job) -> str:
         device = choose_device(job.trial, self.device)
         # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
         return (
@@ -118,7 +118,7 @@ class UnitRunner:
 
     # ---- running it ----
 
-    def run(
+    def run_attempt(
         self,
         unit: Unit,
         group_prediction: GroupPrediction,
@@ -127,11 +127,11 @@ class UnitRunner:
         round_: int = 1,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
-        number, attempt_id, logs = self._begin(unit)
+        number, attempt_id, logs = self._begin_attempt(unit)
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-        resolved = self.resolve(unit)
+        resolved = self.resolve_jobs(unit)
         try:
-            orders = [self._order(*args) for args in zip(unit.jobs, resolved, logs, strict=True)]
+            orders = [self._make_order(*args) for args in zip(unit.jobs, resolved, logs, strict=True)]
         except GpubenchError as error:  # its images can't be had; other trials may use others
             now = time.monotonic()
             failed: tuple[Ended, str] = ("failed", str(error))
@@ -140,7 +140,7 @@ class UnitRunner:
             left_out = [self._find_left_out_images(*args) for args in zip(unit.jobs, orders, strict=True)]
             poll_with_heartbeat = self.poll_with_heartbeat(should_stop)
             if self.cluster and resolved[0].nodes > 1:
-                across = self.cluster.run(
+                across = self.cluster.run_trial(
                     orders[0],
                     left_out[0],
                     nodes=resolved[0].nodes,
@@ -150,7 +150,7 @@ class UnitRunner:
                 )
                 done, resolved = [across], [_add_gpus_from_nodes(resolved[0], across)]
             else:
-                done = self.node.run(
+                done = self.node.run_unit(
                     orders, left_out, timeout_s=self.timeout_s, should_stop=poll_with_heartbeat, look=look
                 )
         tried = [
@@ -158,7 +158,7 @@ class UnitRunner:
                 job=job,
                 resolved=placement,
                 facts=self.find_data_facts(job),
-                machine_key=self.machine_key(job),
+                machine_key=self.find_machine_key(job),
                 number=number,
                 attempt_id=attempt_id,
                 claim=self.claims.name,
@@ -171,16 +171,16 @@ class UnitRunner:
         records = make_records(tried, self._make_sweep_facts(), group_prediction)
         for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
             if record.result.gmacs_per_image is not None:
-                self._gmacs[_model_key(job, placement)] = record.result.gmacs_per_image
-        self.results.save(records, [sample_rows(attempt) for attempt in done], SAMPLE_HEADER)
+                self._gmacs[_make_model_key(job, placement)] = record.result.gmacs_per_image
+        self.results.save(records, [list_sample_rows(attempt) for attempt in done], SAMPLE_HEADER)
         if decide_group_ending([record.status for record in records]) != "interrupted":
             self.claims.note_stored()
         return records
 
-    def _begin(self, unit: Unit) -> tuple[int, str, list[Path]]:
+    def _begin_attempt(self, unit: Unit) -> tuple[int, str, list[Path]]:
         """The number and the id of the attempt that begins, and the empty log of each job."""
-        self.results.check()
-        number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
+        self.results.check_not_removed()
+        number = self.results.find_next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
         attempt_id = make_attempt_id(number, self.results.folder_id)
         logs = [self.results.make_log_path(job.trial_id, attempt_id) for job in unit.jobs]
         for log in logs:
@@ -215,14 +215,14 @@ class UnitRunner:
 
         return ask
 
-    def _order(self, job: Job, resolved: ResolvedTrial, log: Path) -> TrialOrder:
+    def _make_order(self, job: Job, resolved: ResolvedTrial, log: Path) -> TrialOrder:
         root = self.folders.ensure_folder(self._make_wanted_images(job, resolved))
         return resolving.make_trial_order(
             job,
             resolved,
             data=resolving.make_data_spec(job, resolved, self.find_data_facts(job), root),
             log=log.absolute(),
-            known_gmacs=self._gmacs.get(_model_key(job, resolved)),
+            known_gmacs=self._gmacs.get(_make_model_key(job, resolved)),
         )
 
     def _find_left_out_images(self, job: Job, order: TrialOrder) -> frozenset[str]:
@@ -247,5 +247,5 @@ def _add_gpus_from_nodes(resolved: ResolvedTrial, done: Attempt) -> ResolvedTria
     return replace(resolved, gpu_uuids=uuids or resolved.gpu_uuids)
 
 
-def _model_key(job: Job, resolved: ResolvedTrial) -> tuple[Any, ...]:
+def _make_model_key(job: Job, resolved: ResolvedTrial) -> tuple[Any, ...]:
     return job.trial.model, job.trial.width, resolved.input_size, resolved.num_classes

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from gpubench.basics import slurm_job
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shards import group_inseparable_units
-from gpubench.plan.skips import Chain, chain_key, find_skip_reason
+from gpubench.plan.skips import Chain, find_skip_reason, make_chain_key
 from gpubench.plan.state import PlannedUnit
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import ALLOTTED, find_allotted_values
@@ -97,28 +97,28 @@ class WorkQueue:
                 lot
             )
         in_order = [lot for lots_of_series in series.values() for lot in lots_of_series]
-        cuts = list(self._cuts(in_order)) or [0]
+        cuts = list(self._list_cut_places(in_order)) or [0]
         cut = cuts[int(self.place * len(cuts))]
         return [item for lot in in_order[cut:] + in_order[:cut] for item in lot]
 
-    def _cuts(self, lots: Sequence[Sequence[PlannedUnit]]) -> Iterator[int]:
+    def _list_cut_places(self, lots: Sequence[Sequence[PlannedUnit]]) -> Iterator[int]:
         """Where the plan can be cut without cutting a chain; at its beginning at least."""
-        to_come = Counter(chain for lot in lots for chain in self._chains_of(lot))
+        to_come = Counter(chain for lot in lots for chain in self._list_chains(lot))
         begun: Counter[Chain] = Counter()
         for number, lot in enumerate(lots):
             if not begun:
                 yield number
-            for chain in self._chains_of(lot):
+            for chain in self._list_chains(lot):
                 begun[chain] += 1
                 if begun[chain] == to_come[chain]:
                     del begun[chain]
 
-    def _chains_of(self, lot: Sequence[PlannedUnit]) -> Iterator[Chain]:
+    def _list_chains(self, lot: Sequence[PlannedUnit]) -> Iterator[Chain]:
         for item in lot:
             if not item.unit.is_group and (chain := _make_unit_chain(item.unit)) in self.chains:
                 yield chain
 
-    def choose(self, unit: Unit, number: int) -> tuple[Turn, str]:
+    def choose_turn(self, unit: Unit, number: int) -> tuple[Turn, str]:
         """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
         if (unit.unit_id, number) in self.ran:
             return "mine", ""
@@ -131,7 +131,7 @@ class WorkQueue:
             self.read_new_records([unit])
             return self._is_done(unit, number)
 
-        answer = self.claims.take(self.make_work_item(unit, number), is_stored)
+        answer = self.claims.claim_item(self.make_work_item(unit, number), is_stored)
         if answer != "mine":
             return ("waits" if answer == "silent" else answer), ""
         # Only now: whoever had it before has stored it before it was given back.
@@ -149,7 +149,7 @@ class WorkQueue:
         """Claims what this sweep will begin with, so that others see it at work while it makes ready."""
         for item in self.list_in_queue_order([item for item in planned if item.state == "run"]):
             number = item.rounds[0] if item.rounds else 1
-            if self.claims.take(self.make_work_item(item.unit, number), lambda: False) == "mine":
+            if self.claims.claim_item(self.make_work_item(item.unit, number), lambda: False) == "mine":
                 return
 
     def read_new_records(self, units: Sequence[Unit] = ()) -> None:
@@ -175,7 +175,7 @@ class WorkQueue:
         return WorkItem(self.lots[unit.unit_id], number, " + ".join(kinds))
 
     def _make_kind(self, job: Job) -> Kind:
-        machine = self.state.runner.machine_key(job)
+        machine = self.state.runner.find_machine_key(job)
         gets = self.state.resolve_allotments().get((job.trial_id, machine), {})
         trial = job.trial.asdict()
         return machine, _format_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
@@ -236,7 +236,7 @@ def _format_values(values: Mapping[str, Any]) -> str:
 
 def _make_unit_chain(unit: Unit) -> Chain:
     (job, *_) = unit.jobs
-    return chain_key(job.trial, job.variant.make_definition())
+    return make_chain_key(job.trial, job.variant.make_definition())
 
 
 def _find_batch_size(unit: Unit) -> int:

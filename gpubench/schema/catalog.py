@@ -243,7 +243,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 }
 
 
-def models() -> tuple[str, ...]:
+def list_models() -> tuple[str, ...]:
     """Every model name that can be asked for, besides a user's `path/to/file.py:function`."""
     return (*SMALL_MODELS, *TORCHVISION_MODELS)
 
@@ -264,5 +264,7 @@ def check_model(name: str) -> None:
         raise UsageError(
             f"model {name!r}: " + (hint if Path(path).is_file() else f"there is no file {path}; {hint}")
         )
-    if name not in models():
-        raise make_unknown_name_error("model", name, models(), hint if "/" in name or ":" in name else "")
+    if name not in list_models():
+        raise make_unknown_name_error(
+            "model", name, list_models(), hint if "/" in name or ":" in name else ""
+        )

@@ -112,7 +112,7 @@ def encode_reason(sentence: str, ending: str = "") -> Coded:
         return ENDED
     if (code := _map_to_codes(REASONS).get(sentence)) is not None:
         return code
-    for code, pattern in _patterns():
+    for code, pattern in _compile_patterns():
         if (match := pattern.fullmatch(sentence)) is not None:
             return [code, *match.groups()]
     return sentence
@@ -220,7 +220,7 @@ LONGEST_ENDING = 200
 
 
 @functools.cache
-def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+def _compile_patterns() -> list[tuple[str, re.Pattern[str]]]:
     """Of the reasons that have values."""
     return [
         (code, re.compile(re.escape(template).replace(r"\{\}", r"([^ ]{1,100})")))

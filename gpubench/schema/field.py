@@ -8,7 +8,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class FieldOption:
     """An option of `gpubench sweep` for one field. A field without one is given by `--set FIELD=VALUES`."""
 
     name: str
@@ -40,7 +40,7 @@ class FieldDescription:
     """What the machine takes where nothing is given (None), in words. Empty: None means that there is none."""
 
     # How it is given and shown.
-    option: Option | None = None
+    option: FieldOption | None = None
     in_run: bool = False
     """Whether an experiment file may give it under [run], too."""
     rivals: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ IN_USE_PCT = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Process:
+class GpuProcess:
     """Somebody's process on a GPU."""
 
     pid: int
@@ -32,8 +32,8 @@ class Look:
     util_pct: float | None
     """Mean share of the time in which a kernel ran, in the look's last part, too; where a process was seen at work, in
     the part in which it was."""
-    compute: tuple[Process, ...] | None
-    desktop: tuple[Process, ...] | None
+    compute: tuple[GpuProcess, ...] | None
+    desktop: tuple[GpuProcess, ...] | None
     readings: tuple[int, int] = (0, 0)
     """How many `power_w` is the mean of, and how many failed."""
     missing: Mapping[str, str] = field(default_factory=dict)

@@ -118,12 +118,12 @@ class TrialOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A folder of its own, which goes with it. The node where it runs makes it and puts it in."""
 
 
-def transforms(items: Any, input_size: int) -> Transforms:
+def parse_transforms(items: Any, input_size: int) -> Transforms:
     """Names and arguments of ["Name", {"Name": {argument: value}}, …]; "$input_size" becomes the number."""
-    return tuple(_transform(item, input_size) for item in items)
+    return tuple(_parse_transform(item, input_size) for item in items)
 
 
-def _transform(item: Any, input_size: int) -> tuple[str, dict[str, Any]]:
+def _parse_transform(item: Any, input_size: int) -> tuple[str, dict[str, Any]]:
     if isinstance(item, str):
         return item, {}
     if isinstance(item, Mapping) and len(item) == 1:

@@ -75,7 +75,7 @@ class Series:
         index = bisect_left(self.times, t)
         return min((abs(t - near) for near in self.times[max(0, index - 1) : index + 1]), default=math.inf)
 
-    def integral(self, t0: float, t1: float, max_gap_s: float) -> float:
+    def integrate(self, t0: float, t1: float, max_gap_s: float) -> float:
         """Value × seconds from t0 to t1: each reading stands for the time since the one before it.
 
         The last reading before t1 stands for what is left, where none has come after it. Steady readings give
@@ -106,7 +106,7 @@ class Samples:
     by_metric: dict[str, dict[str, Series]] = field(default_factory=dict)
     """Those of each metric, by device."""
 
-    def series(self, metric: str, device: str = HOST) -> Series:
+    def find_series(self, metric: str, device: str = HOST) -> Series:
         """The series of this metric; an empty one where nothing was read."""
         return self.by_metric.get(metric, {}).get(device) or Series()
 
@@ -116,11 +116,11 @@ class Samples:
             for device, series in by_device.items():
                 yield metric, device, series
 
-    def put(self, metric: str, device: str, series: Series) -> None:
+    def store_series(self, metric: str, device: str, series: Series) -> None:
         """Stores a whole series."""
         self.by_metric.setdefault(metric, {})[device] = series
 
-    def add(self, t: float, metric: str, value: float, device: str = HOST) -> None:
+    def add_reading(self, t: float, metric: str, value: float, device: str = HOST) -> None:
         """Stores a reading taken at t seconds on the monotonic clock."""
         series = self._ensure_series(metric, device)
         series.times.append(t)
@@ -143,10 +143,10 @@ class Samples:
         """How much a total of the host's has grown between two times. Raises Unmeasured where readings lie further
         apart than `max_gap_s`.
         """
-        series = self.series(metric)
+        series = self.find_series(metric)
         return series.interpolate_at(t1, max_gap_s) - series.interpolate_at(t0, max_gap_s)
 
-    def rows(self, start: float) -> list[tuple[float, str, str, float]]:
+    def list_rows(self, start: float) -> list[tuple[float, str, str, float]]:
         """Tidy rows under SAMPLE_HEADER, by time since `start`, on the clock of the readings."""
         return sorted(
             (round(t - start, 6), device, metric, value)

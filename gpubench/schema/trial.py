@@ -15,7 +15,7 @@ import msgspec
 
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, MOST_EPOCHS, TYPES, TrialFields, select_fields
-from gpubench.schema.validation import convert_value, with_bounds
+from gpubench.schema.validation import add_bounds, convert_value
 from gpubench.schema.workload import Workload
 
 SCHEMA = 1
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 else:
     _Fields = msgspec.defstruct(
-        "_Fields", [(name, with_bounds(TYPES[name]), DEFAULTS[name]) for name in FIELDS], kw_only=True
+        "_Fields", [(name, add_bounds(TYPES[name]), DEFAULTS[name]) for name in FIELDS], kw_only=True
     )
 
 
@@ -92,7 +92,7 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def config_id(
+def derive_config_id(
     trial: Trial, variant_definition: Mapping[str, Any], data_fingerprint: str, model_fingerprint: str = ""
 ) -> str:
     """Id of a configuration, whatever its seed and repeat: `c` and 12 hex digits.
@@ -115,21 +115,21 @@ def config_id(
     return "c" + _hash_text(_CANONICAL.encode(fields))
 
 
-def trial_id(config: str, seed: int, repeat: int) -> str:
+def derive_trial_id(config: str, seed: int, repeat: int) -> str:
     """Id of one trial of configuration `config`: `t` and 12 hex digits."""
     return "t" + _hash_text(f"{config}/{seed}/{repeat}")
 
 
-def group_ids(jobs: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
+def derive_group_ids(jobs: Sequence[tuple[str, int, int]]) -> tuple[str, str]:
     """Ids of jobs that run together, each as (config id, seed, repeat): of the configuration and of the group.
 
     The second is `g` and 12 hex digits. Names play no part; places do.
     """
     return "c" + _hash_text("+".join(config for config, _, _ in jobs)), "g" + _hash_text(
-        "+".join(trial_id(*job) for job in jobs)
+        "+".join(derive_trial_id(*job) for job in jobs)
     )
 
 
-def job_ids(group_config: str, group_id: str, number: int) -> tuple[str, str]:
+def derive_job_ids(group_config: str, group_id: str, number: int) -> tuple[str, str]:
     """config_id and trial_id (`j` and 12 hex digits) of the job at place `number` of a group."""
     return "c" + _hash_text(f"{group_config}/{number}"), "j" + _hash_text(f"{group_id}/{number}")

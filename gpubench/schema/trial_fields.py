@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from gpubench.schema import catalog
-from gpubench.schema.field import Bounds, FieldDescription, Option
+from gpubench.schema.field import Bounds, FieldDescription, FieldOption
 from gpubench.schema.window import WINDOW_S
 
 LARGEST_NUMBER = 1_000_000_000
@@ -34,7 +34,7 @@ class TrialFields:
         FieldDescription(
             meaning="network",
             note="torchvision's classification models by name, `lenet`, `mlp`, or `path/to/file.py:function`",
-            option=Option("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
+            option=FieldOption("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
             heading="model",
             phrase="{}",
         ),
@@ -75,7 +75,7 @@ class TrialFields:
         FieldDescription(
             meaning="how the images are fed",
             note="`gpubench data list` describes them",
-            option=Option(
+            option=FieldOption(
                 "--variant", f"{', '.join(catalog.VARIANTS)}, or the file's own", behind="--strategy"
             ),
             heading="variant",
@@ -90,7 +90,7 @@ class TrialFields:
             meaning="image folder or data set",
             note="a folder, `procedural`, `procedural:IMAGES`, `procedural:IMAGESxSIDE`, `cifar10`, `mnist`, …; "
             "a trial's id takes the content of the images instead",
-            option=Option(
+            option=FieldOption(
                 "--data", "image folder, procedural, cifar10, mnist, …", "PATH|NAME,…", behind="--variant"
             ),
             heading="data",
@@ -115,7 +115,7 @@ class TrialFields:
         PositiveInt,
         FieldDescription(
             meaning="global: images an optimizer step sees over all devices",
-            option=Option("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
+            option=FieldOption("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
             rivals=("batch_per_gpu",),
             unit="images",
             heading="batch size",
@@ -129,7 +129,7 @@ class TrialFields:
         FieldDescription(
             meaning="GPUs of the trial; 0 on a CPU",
             auto="1 on a GPU machine",
-            option=Option("--gpus", "number of GPUs: 1,2,4"),
+            option=FieldOption("--gpus", "number of GPUs: 1,2,4"),
             rivals=("gpu_ids",),
             heading="GPUs",
             phrase="{} GPU{s}",
@@ -143,7 +143,7 @@ class TrialFields:
             meaning="which GPUs, as 0+1",
             note="as torch numbers them under the present CUDA_VISIBLE_DEVICES; a list `[0, 1]` in a file",
             auto="the first ones",
-            option=Option("--gpu-ids", "explicit GPUs: 0+1,2+3"),
+            option=FieldOption("--gpu-ids", "explicit GPUs: 0+1,2+3"),
             rivals=("gpus",),
             heading="GPU ids",
             phrase="GPU ids {}",
@@ -158,7 +158,7 @@ class TrialFields:
         FieldDescription(
             meaning="processes of a CPU trial",
             auto="1 on a CPU",
-            option=Option("--ranks", "processes of a CPU trial"),
+            option=FieldOption("--ranks", "processes of a CPU trial"),
             heading="ranks",
             phrase="{} rank{s}",
             of_devices=True,
@@ -171,7 +171,7 @@ class TrialFields:
             meaning="how the devices share the work",
             note=f"{', '.join(f'`{name}`' for name in catalog.STRATEGIES)}: [how](measuring.md#strategies)",
             default="`single` on one device, else `ddp`",
-            option=Option(
+            option=FieldOption(
                 "--strategy", f"{', '.join(catalog.STRATEGIES)} (default: single on one device, else ddp)"
             ),
             heading="strategy",
@@ -186,7 +186,7 @@ class TrialFields:
         FieldDescription(
             meaning="cuda or cpu",
             auto="cuda where there is a GPU",
-            option=Option("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
+            option=FieldOption("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
             heading="device",
             behind="accumulate",
         ),
@@ -195,7 +195,7 @@ class TrialFields:
         Literal["fp32", "tf32", "bf16", "fp16"],
         FieldDescription(
             meaning="fp32 (strict), tf32, bf16 or fp16",
-            option=Option("--precision", "fp32, tf32, bf16, fp16"),
+            option=FieldOption("--precision", "fp32, tf32, bf16, fp16"),
             heading="precision",
             phrase="{}",
             alternatives=True,
@@ -228,7 +228,7 @@ class TrialFields:
         FieldDescription(
             meaning="optimizer",
             note=", ".join(f"`{name}`" for name in catalog.OPTIMIZERS),
-            option=Option("--optimizer", ", ".join(catalog.OPTIMIZERS)),
+            option=FieldOption("--optimizer", ", ".join(catalog.OPTIMIZERS)),
             heading="optimizer",
             alternatives=True,
             phrase="{}",
@@ -258,7 +258,7 @@ class TrialFields:
         FieldDescription(
             meaning="loader processes of the whole trial",
             auto="as many as CPUs, a quarter of that on a CPU",
-            option=Option("--workers", "loader processes of the whole trial", behind="--precision"),
+            option=FieldOption("--workers", "loader processes of the whole trial", behind="--precision"),
             heading="workers",
             behind="cudnn_benchmark",
             phrase="{} worker{s}",
@@ -285,7 +285,7 @@ class TrialFields:
             meaning="CPUs that the trial may use",
             note="it is bound to so many",
             auto="all that may be used",
-            option=Option("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
+            option=FieldOption("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
             heading="CPUs",
             phrase="{} CPU{s}",
             pace=False,
@@ -300,7 +300,7 @@ class TrialFields:
         FieldDescription(
             meaning="among jobs together: the same CPUs for all, or pinned to own ones",
             note="`shared` or `pinned`",
-            option=Option(
+            option=FieldOption(
                 "--cpu-sharing",
                 "shared or pinned: CPUs of jobs that run together",
                 behind="--cpus",
@@ -316,7 +316,9 @@ class TrialFields:
         PositiveInt,
         FieldDescription(
             meaning="identical jobs at once",
-            option=Option("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
+            option=FieldOption(
+                "--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"
+            ),
             heading="copies",
             phrase="{} copies",
             memory="keeps",
@@ -329,7 +331,9 @@ class TrialFields:
         FieldDescription(
             meaning="memory cap that stands for a smaller card",
             note="the driver's figure stays below it; `12GiB` and the like are read, too",
-            option=Option("--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"),
+            option=FieldOption(
+                "--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"
+            ),
             unit="MiB",
             heading="GPU cap MiB",
             phrase="GPU memory capped at {:,} MiB",
@@ -341,7 +345,7 @@ class TrialFields:
         FieldDescription(
             meaning="whole epochs trained in all, in place of a window; the most where `until_top1` is given",
             default=f"none: a window is measured; {MOST_EPOCHS} with `until_top1`",
-            option=Option("--epochs", "whole epochs in place of a window, and top-1 after the last"),
+            option=FieldOption("--epochs", "whole epochs in place of a window, and top-1 after the last"),
             in_run=True,
             rivals=("window", "steps"),
             heading="epochs",
@@ -366,7 +370,7 @@ class TrialFields:
         PositiveInt | None,
         FieldDescription(
             meaning="the window in steps, in place of seconds",
-            option=Option("--steps", "the window in steps, in place of seconds"),
+            option=FieldOption("--steps", "the window in steps, in place of seconds"),
             in_run=True,
             rivals=("window", "epochs", "warmup_epochs", "until_top1"),
             heading="steps",
@@ -379,7 +383,7 @@ class TrialFields:
         Annotated[float, Bounds(gt=0, lt=100)] | None,
         FieldDescription(
             meaning="top-1 at which training stops, epochs permitting",
-            option=Option(
+            option=FieldOption(
                 "--until-top1",
                 f"train until validation top-1 (%) is reached, {MOST_EPOCHS} epochs or --epochs at most",
             ),
@@ -396,7 +400,7 @@ class TrialFields:
         bool,
         FieldDescription(
             meaning="whether the parts of steps were timed, which costs a little",
-            option=Option(
+            option=FieldOption(
                 "--breakdown",
                 "Time the parts of steps: copy, forward, backward, communication, optimizer.",
                 behind="--pairs",
@@ -413,7 +417,7 @@ class TrialFields:
         Bounds(ge=0, lt=1 << 32),
         FieldDescription(
             meaning="seed of weights, order and augmentation",
-            option=Option("--seed", "seed of weights, order and augmentation"),
+            option=FieldOption("--seed", "seed of weights, order and augmentation"),
             in_run=True,
             heading="seed",
             repeats=True,
@@ -463,7 +467,7 @@ class TrialFields:
             meaning="nodes that share the trial's devices equally",
             note="`gpus`, `ranks`, `cpus` and `workers` count over all of them: "
             "[one trial over several nodes](#one-trial-over-several-nodes)",
-            option=Option("--nodes", "nodes that one trial runs on: 1,2,4", behind="--ranks"),
+            option=FieldOption("--nodes", "nodes that one trial runs on: 1,2,4", behind="--ranks"),
             heading="nodes",
             phrase="{} node{s}",
             added=True,
@@ -478,7 +482,9 @@ class TrialFields:
             meaning="seconds that each process measures the rate of its steps",
             note="`3s` and the like are read, too",
             default=" and ".join(f"{seconds:g} s on {device}" for device, seconds in WINDOW_S.items()),
-            option=Option("--window", "how long each process measures: 3s", "TIME,…", behind="--repeats"),
+            option=FieldOption(
+                "--window", "how long each process measures: 3s", "TIME,…", behind="--repeats"
+            ),
             in_run=True,
             rivals=("steps", "epochs", "warmup_epochs", "until_top1"),
             unit="s",
@@ -510,13 +516,15 @@ class PlanFields(TrialFields):
         PositiveInt | None,
         FieldDescription(
             meaning="sets `batch_size` to this times the devices",
-            option=Option("--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"),
+            option=FieldOption(
+                "--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"
+            ),
             rivals=("batch_size",),
         ),
     ] = None
 
 
-def _about(annotation: Any) -> FieldDescription:
+def _find_description(annotation: Any) -> FieldDescription:
     about: FieldDescription = next(
         part for part in typing.get_args(annotation) if isinstance(part, FieldDescription)
     )
@@ -525,7 +533,9 @@ def _about(annotation: Any) -> FieldDescription:
 
 TYPES: Mapping[str, Any] = typing.get_type_hints(PlanFields, include_extras=True)
 """Field -> its type, with its bounds. Here and below of all fields that an experiment may give."""
-ABOUT: Mapping[str, FieldDescription] = {name: _about(annotation) for name, annotation in TYPES.items()}
+ABOUT: Mapping[str, FieldDescription] = {
+    name: _find_description(annotation) for name, annotation in TYPES.items()
+}
 DEFAULTS: Mapping[str, Any] = {name: getattr(PlanFields, name) for name in TYPES}
 FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)
 """Those of a trial, in the order in which records hold them."""

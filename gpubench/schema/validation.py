@@ -52,9 +52,9 @@ class InvalidValueError(UsageError, ValueError):
 def convert_value(value: Any, kind: type[T]) -> T:
     """What a plain value says, as one of this type. Raises InvalidValueError."""
     try:
-        return msgspec.convert(value, kind, dec_hook=_path)
+        return msgspec.convert(value, kind, dec_hook=_decode_path)
     except REFUSED as error:
-        raise _explain(error, value, kind) from None
+        raise _translate_error(error, value, kind) from None
 
 
 def make_converter(kind: Any) -> Callable[[Any], Any]:
@@ -64,10 +64,10 @@ def make_converter(kind: Any) -> Callable[[Any], Any]:
 
 def convert_to_plain(value: Any) -> Any:
     """What `convert_value` makes the same value of again, for JSON to say. A time series may be an array."""
-    return msgspec.to_builtins(value, enc_hook=_plain_of_other)
+    return msgspec.to_builtins(value, enc_hook=_convert_other)
 
 
-def _plain_of_other(value: Any) -> Any:
+def _convert_other(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, array):
@@ -75,14 +75,14 @@ def _plain_of_other(value: Any) -> Any:
     raise NotImplementedError(f"{type(value).__name__} is nothing that JSON can say")
 
 
-def _path(kind: Any, value: Any) -> Any:
+def _decode_path(kind: Any, value: Any) -> Any:
     """A path, of its text: msgspec knows no paths."""
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise ValueError(f"{quote_value(value)} is no {kind.__name__}")
 
 
-def with_bounds(kind: Any) -> Any:
+def add_bounds(kind: Any) -> Any:
     """A type with its Bounds as msgspec knows them."""
     parts = typing.get_args(kind)
     origin = typing.get_origin(kind)
@@ -90,16 +90,16 @@ def with_bounds(kind: Any) -> Any:
         bounds = [
             Meta(**typing.cast(Any, p.collect_given())) if isinstance(p, Bounds) else p for p in parts[1:]
         ]
-        return Annotated[with_bounds(parts[0]), *bounds]
+        return Annotated[add_bounds(parts[0]), *bounds]
     if type(None) in parts:
-        return typing.Union[*map(with_bounds, parts)]
-    return tuple.__class_getitem__((with_bounds(parts[0]), ...)) if origin is tuple else kind
+        return typing.Union[*map(add_bounds, parts)]
+    return tuple.__class_getitem__((add_bounds(parts[0]), ...)) if origin is tuple else kind
 
 
 _describe_type = functools.cache(inspect.type_info)
 
 
-def _explain(error: Exception, value: Any, kind: Any) -> InvalidValueError:
+def _translate_error(error: Exception, value: Any, kind: Any) -> InvalidValueError:
     """msgspec's error in words of ours."""
     if isinstance(error, RecursionError):
         return InvalidValueError((), "is nested too deeply")
@@ -111,17 +111,17 @@ def _explain(error: Exception, value: Any, kind: Any) -> InvalidValueError:
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
         return InvalidValueError((*path, missing[1]), "is missing")
     if extra := re.fullmatch(r"Object contains unknown field `(.*)`", what, re.DOTALL):
-        known = [field.encode_name for arm in _list_arms(held) for field in getattr(arm, "fields", ())]
+        known = [field.encode_name for arm in _list_union_types(held) for field in getattr(arm, "fields", ())]
         return InvalidValueError(
             (*path, extra[1]),
             "is no known name",
             str(make_unknown_name_error("key", extra[1], known)) if known else "",
         )
     found = "" if value is ... or "of length" in what else f", not {_quote(value)}"
-    return InvalidValueError(path, _say_allowed(what, held) + found)
+    return InvalidValueError(path, _describe_allowed(what, held) + found)
 
 
-def _say_allowed(what: str, held: Any) -> str:
+def _describe_allowed(what: str, held: Any) -> str:
     if types := re.fullmatch(r"Expected `([a-z |]+)`, got `.*`", what):
         names = [name for name in types[1].split(" | ") if name != "null"]
         return f"must be {' or '.join(_KINDS.get(name, name) for name in names)}"
@@ -134,7 +134,7 @@ def _say_allowed(what: str, held: Any) -> str:
     if what == "Number out of range":
         return "must be a number that a computer holds"
     if what.startswith("Invalid enum value"):
-        choices = [str(choice) for arm in _list_arms(held) for choice in getattr(arm, "values", ())]
+        choices = [str(choice) for arm in _list_union_types(held) for choice in getattr(arm, "values", ())]
         if choices:
             return f"must be {' or '.join(filter(None, (', '.join(choices[:-1]), choices[-1])))}"
     return f"is refused: {what.replace('`', '')}"
@@ -156,14 +156,14 @@ def _find_part(value: Any, key: str) -> Any:
     return value[int(key)] if isinstance(value, (list, tuple)) and key.isdecimal() else ...
 
 
-def _list_arms(held: Any) -> Sequence[Any]:
+def _list_union_types(held: Any) -> Sequence[Any]:
     """The types that a value may be of, those of unions in unions, too."""
-    return [arm for part in getattr(held, "types", ()) for arm in _list_arms(part)] or (held,)
+    return [arm for part in getattr(held, "types", ()) for arm in _list_union_types(part)] or (held,)
 
 
 def _find_type(held: Any, key: str) -> Any:
     """The type of what lies under a key, as msgspec describes it; None where that is not known."""
-    for arm in _list_arms(held):
+    for arm in _list_union_types(held):
         for field in getattr(arm, "fields", ()):
             if field.encode_name == key:
                 return getattr(field.type, "type", field.type)

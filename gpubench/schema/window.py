@@ -33,21 +33,21 @@ def count_block_steps(wave: int, sync_every: int | None, *, breakdown: bool) -> 
     return math.lcm(max(1, wave), plain), plain
 
 
-def warm_up_steps(ahead: int) -> int:
+def count_warm_up_steps(ahead: int) -> int:
     """Steps of a warm-up at least. `ahead`: batches that a rank's loaders hold ready together."""
     return max(WARM_UP_STEPS, ahead)
 
 
-def warm_up_left(step_s: Sequence[float], wave: int) -> int:
+def count_missing_warm_up_steps(step_s: Sequence[float], wave: int) -> int:
     """Steps that a warm-up still lacks to WARM_UP_S after its first step, and one wave behind what loaders held ready.
 
     `step_s`: seconds of each of its steps. A step takes as long as it does from then on only when that is used up.
     """
-    lacking = math.ceil((WARM_UP_S - sum(step_s[1:])) / max(late_step_s(step_s, wave), 1e-6))
+    lacking = math.ceil((WARM_UP_S - sum(step_s[1:])) / max(compute_late_step_s(step_s, wave), 1e-6))
     return max(0, lacking, wave if wave > 1 else 0)
 
 
-def late_step_s(step_s: Sequence[float], wave: int) -> float:
+def compute_late_step_s(step_s: Sequence[float], wave: int) -> float:
     """Mean seconds of the later half of these steps, in whole waves, one at least where there are as many steps."""
     half = max(1, len(step_s) // 2)
     if 1 < wave <= len(step_s):

@@ -16,7 +16,7 @@ FIRM_BOUND = 0.25
 """A bound up to which a choice is an answer."""
 
 
-def choose(
+def choose_row(
     rates: Mapping[int, float], memory: Mapping[int, float | None], compare: Callable[[int, int], Evidence]
 ) -> Choice:
     """The row of one series that takes the least memory among those within TOLERANCE of the best rate, by estimates.

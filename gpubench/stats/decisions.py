@@ -75,7 +75,7 @@ _Tested = tuple[int, Claim, ClaimTests]
 """A claim that could be tested, with its place among all."""
 
 
-def decide(claims: Sequence[Claim], looks: Sequence[int] | None = None) -> list[Claim]:
+def decide_claims(claims: Sequence[Claim], looks: Sequence[int] | None = None) -> list[Claim]:
     """The claims with their verdicts, in their order.
 
     `looks`: of each claim, where the verdicts decide whether its rows are measured on (`count_looks`).
@@ -172,8 +172,8 @@ def evaluate_claim(claim: Claim) -> ClaimTests | None:
         return None
     is_two_sided = claim.design in ("ordered", "paired")
     limit = 0.0 if is_two_sided else claim.limit
-    less = _combine(find_p_at_least, tests, limit)
-    more = _combine(find_p_at_most, tests, -limit if claim.design == "equal" else limit)
+    less = _combine_p_values(find_p_at_least, tests, limit)
+    more = _combine_p_values(find_p_at_most, tests, -limit if claim.design == "equal" else limit)
     p = {"above": more, "below": less, "equal": max(less, more)}.get(claim.design, 2 * min(less, more))
     low, high = find_bounds(claim.evidence.center, tests, ALPHA / 2 if is_two_sided else ALPHA)
     return ClaimTests(less=less, more=more, p=min(1.0, p), low=low, high=high)
@@ -192,7 +192,7 @@ def find_bounds(
     return min(low, center), max(high, center)
 
 
-def _combine(
+def _combine_p_values(
     test: Callable[[StudentEstimate, float], float],
     tests: Sequence[tuple[StudentEstimate, float]],
     value: float,

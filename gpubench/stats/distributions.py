@@ -10,21 +10,21 @@ import math
 from typing import Any
 
 
-def t_above(t: float, degrees: float) -> float:
+def compute_t_tail(t: float, degrees: float) -> float:
     """The probability of a value above `t` under Student's distribution with so many degrees of freedom."""
     from scipy.special import stdtr
 
     return float(stdtr(degrees, -t))
 
 
-def t_quantile(probability: Any, degrees: Any) -> Any:
+def compute_t_quantile(probability: Any, degrees: Any) -> Any:
     """The value below which Student's distribution has this probability."""
     from scipy.special import stdtrit
 
     return stdtrit(degrees, probability)
 
 
-def noncentral_t_above(t: float, degrees: float, shift: float) -> float:
+def compute_noncentral_t_tail(t: float, degrees: float, shift: float) -> float:
     """The probability of a value above `t` where the truth lies `shift` standard errors above what is tested."""
     from scipy.special import nctdtr
 

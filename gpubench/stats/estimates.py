@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from gpubench.core.claims import Evidence, StudentEstimate
-from gpubench.stats.distributions import t_above, t_quantile
+from gpubench.stats.distributions import compute_t_quantile, compute_t_tail
 
 ALPHA = 0.05
 """Probability of an error up to which a test decides."""
@@ -34,15 +34,15 @@ def compare_rounds(
     What a round does to both sides (a machine that becomes slower) cancels in pairs. `noise`: as
     `Evidence.noise`. Raises ValueError for a figure that is not above 0.
     """
-    candidate_logs = dict(zip(candidate, _logs(candidate.values()), strict=True))
-    baseline_logs = dict(zip(baseline, _logs(baseline.values()), strict=True))
+    candidate_logs = dict(zip(candidate, _compute_logs(candidate.values()), strict=True))
+    baseline_logs = dict(zip(baseline, _compute_logs(baseline.values()), strict=True))
     differences = [candidate_logs[key] - baseline_logs[key] for key in candidate_logs if key in baseline_logs]
     center = mean(candidate_logs.values()) - mean(baseline_logs.values())
     return Evidence(
         center=center,
         processes=(len(candidate_logs), len(baseline_logs)),
         pairs=sum_samples(mean(differences), [(differences, 1.0)]) if len(differences) > 1 else None,
-        welch=_welch(center, list(candidate_logs.values()), list(baseline_logs.values())),
+        welch=_estimate_welch(center, list(candidate_logs.values()), list(baseline_logs.values())),
         noise=noise,
     )
 
@@ -63,8 +63,8 @@ def estimate_work(
     runs = {len(times) for _, times in together}
     if len(runs) != 1:
         raise ValueError("jobs of one group have as many runs")
-    baselines = {key: _logs(alone[key]) for key, _ in together}
-    shared = [_logs(times) for _, times in together]
+    baselines = {key: _compute_logs(alone[key]) for key, _ in together}
+    shared = [_compute_logs(times) for _, times in together]
     parts = [
         math.exp(mean(baselines[key]) - mean(logs)) for (key, _), logs in zip(together, shared, strict=True)
     ]
@@ -98,7 +98,7 @@ def compare_percentages(
     return Evidence(
         center=center,
         processes=(len(candidate), len(baseline)),
-        welch=_welch(center, candidate, baseline, deviation) if is_tested else None,
+        welch=_estimate_welch(center, candidate, baseline, deviation) if is_tested else None,
         is_log=False,
     )
 
@@ -111,7 +111,9 @@ def find_p_at_most(estimate: StudentEstimate, value: float) -> float:
     distance = estimate.center - value
     if not estimate.error:
         return 0.5 if not distance else float(distance < 0)
-    return max(t_above(distance / error, degrees) for error, degrees in _errors(estimate))
+    return max(
+        compute_t_tail(distance / error, degrees) for error, degrees in _list_standard_errors(estimate)
+    )
 
 
 def find_p_at_least(estimate: StudentEstimate, value: float) -> float:
@@ -119,12 +121,17 @@ def find_p_at_least(estimate: StudentEstimate, value: float) -> float:
     distance = value - estimate.center
     if not estimate.error:
         return 0.5 if not distance else float(distance < 0)
-    return max(t_above(distance / error, degrees) for error, degrees in _errors(estimate))
+    return max(
+        compute_t_tail(distance / error, degrees) for error, degrees in _list_standard_errors(estimate)
+    )
 
 
 def find_half_width(estimate: StudentEstimate, tail: float) -> float:
     """How far from its center the bound lies beyond which the truth is with probability `tail`."""
-    return max(float(t_quantile(1 - tail, degrees)) * error for error, degrees in _errors(estimate))
+    return max(
+        float(compute_t_quantile(1 - tail, degrees)) * error
+        for error, degrees in _list_standard_errors(estimate)
+    )
 
 
 def find_width_pct(figures: Sequence[float]) -> float | None:
@@ -134,7 +141,7 @@ def find_width_pct(figures: Sequence[float]) -> float | None:
     """
     if len(figures) < 2:
         return None
-    logs = _logs(figures)
+    logs = _compute_logs(figures)
     half = find_half_width(sum_samples(mean(logs), [(logs, 1.0)]), ALPHA / 2)
     try:
         return 100 * math.sinh(half)
@@ -173,12 +180,12 @@ def variance(values: Sequence[float]) -> float:
     return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
-def _errors(estimate: StudentEstimate) -> list[tuple[float, float]]:
+def _list_standard_errors(estimate: StudentEstimate) -> list[tuple[float, float]]:
     """Standard error and degrees of freedom: of all samples, then of each that varies by itself."""
     return [(estimate.error, estimate.degrees), *(floor for floor in estimate.floors if floor[0])]
 
 
-def _welch(
+def _estimate_welch(
     center: float,
     candidate_logs: Sequence[float],
     baseline_logs: Sequence[float],
@@ -189,7 +196,7 @@ def _welch(
     return sum_samples(center, [(candidate_logs, 1.0), (baseline_logs, -1.0)], least_deviation)
 
 
-def _logs(figures: Any) -> list[float]:
+def _compute_logs(figures: Any) -> list[float]:
     if not all(0 < figure < math.inf for figure in figures):
         raise ValueError("a figure of a process that is taken by its logarithm is a number above 0")
     return [math.log(figure) for figure in figures]

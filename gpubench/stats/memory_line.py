@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.stats.distributions import t_quantile
+from gpubench.stats.distributions import compute_t_quantile
 from gpubench.stats.estimates import ALPHA, mean
 
 FEWEST_SIZES = 3
@@ -24,7 +24,7 @@ LEAST_ERROR_MIB = 20.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class MemoryLine:
     """A least-squares line through points."""
 
     count: int
@@ -49,7 +49,7 @@ class Line:
         Those between which the 95 % interval of a trial's memory holds `room` (Fieller). None where memory is not shown
         to grow.
         """
-        known = (float(t_quantile(1 - ALPHA / 2, self.count - 2)) * self.error) ** 2
+        known = (float(compute_t_quantile(1 - ALPHA / 2, self.count - 2)) * self.error) ** 2
         above = room - self.height
         steep = self.slope**2 - known / self.spread
         if self.slope <= 0 or steep <= 0:
@@ -59,7 +59,7 @@ class Line:
         return self.middle + above / self.slope, low, high
 
 
-def fit_line(points: Sequence[tuple[float, float]]) -> Line | None:
+def fit_line(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     """The line through (batch size, MiB); None of fewer than FEWEST_SIZES sizes."""
     if len({batch for batch, _ in points}) < FEWEST_SIZES:
         return None
@@ -68,7 +68,7 @@ def fit_line(points: Sequence[tuple[float, float]]) -> Line | None:
     slope = math.fsum((batch - middle) * (mib - height) for batch, mib in points) / spread
     off = math.fsum((mib - height - slope * (batch - middle)) ** 2 for batch, mib in points)
     error = math.sqrt(off / (len(points) - 2))
-    return Line(
+    return MemoryLine(
         count=len(points),
         middle=middle,
         height=height,
@@ -78,16 +78,16 @@ def fit_line(points: Sequence[tuple[float, float]]) -> Line | None:
     )
 
 
-def fit_largest(points: Sequence[tuple[float, float]]) -> Line | None:
+def fit_largest_sizes(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     """The line through as many of the largest sizes as lie on one; None where not even FEWEST_SIZES do."""
     ordered = sorted(points)
     for first in range(len(ordered) - FEWEST_SIZES + 1):
         fitted = fit_line(ordered[first:])
-        if fitted is not None and _off_pct(fitted, ordered[first:]) <= OFF_PCT:
+        if fitted is not None and _find_largest_residual_pct(fitted, ordered[first:]) <= OFF_PCT:
             return fitted
     return None
 
 
-def _off_pct(fitted: Line, points: Sequence[tuple[float, float]]) -> float:
+def _find_largest_residual_pct(fitted: MemoryLine, points: Sequence[tuple[float, float]]) -> float:
     """By how much the point that lies farthest off the line does, in per cent of its memory."""
     return max(100 * abs(mib - fitted.predict_mib(batch)) / mib for batch, mib in points)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.stats.distributions import t_quantile
+from gpubench.stats.distributions import compute_t_quantile
 from gpubench.stats.estimates import ALPHA
 
 FEWEST_OUTLIERS = 5
@@ -28,7 +28,7 @@ def find_outliers(times: npt.NDArray[np.float64]) -> list[int]:
             break
         distance = np.where(is_left, np.abs(logs - rest.mean()), -1.0)
         place = int(np.argmax(distance))
-        t = float(t_quantile(1 - ALPHA / (2 * len(rest)), len(rest) - 2))
+        t = float(compute_t_quantile(1 - ALPHA / (2 * len(rest)), len(rest) - 2))
         limit = (len(rest) - 1) * t / np.sqrt((len(rest) - 2 + t * t) * len(rest))
         is_left[place] = False
         taken.append(place)

@@ -14,7 +14,7 @@ from functools import partial
 
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
 from gpubench.stats.decisions import END_SHARE, list_joint_tests, list_tests, split_alpha
-from gpubench.stats.distributions import noncentral_t_above
+from gpubench.stats.distributions import compute_noncentral_t_tail
 from gpubench.stats.estimates import ALPHA, find_half_width
 
 POWER = 0.8
@@ -85,7 +85,7 @@ def _find_power(estimate: StudentEstimate, distance: float, tail: float) -> floa
     if not estimate.error:
         return 1.0
     threshold = find_half_width(estimate, tail) / estimate.error
-    return noncentral_t_above(threshold, estimate.degrees, distance / estimate.error)
+    return compute_noncentral_t_tail(threshold, estimate.degrees, distance / estimate.error)
 
 
 def _find_least(
@@ -99,10 +99,10 @@ def _find_least(
     def is_enough(rounds: int) -> bool:
         return power([(grow_sample(estimate, now, rounds), share) for estimate, share in tests]) >= POWER
 
-    return _search(now, MOST_ROUNDS, is_enough) if tests and now < MOST_ROUNDS else None
+    return _find_least_count(now, MOST_ROUNDS, is_enough) if tests and now < MOST_ROUNDS else None
 
 
-def _search(low: int, high: int, is_enough: Callable[[int], bool]) -> int | None:
+def _find_least_count(low: int, high: int, is_enough: Callable[[int], bool]) -> int | None:
     """The least count above `low` that is enough; None where `high` is not. More are never less enough."""
     if not is_enough(high):
         return None

@@ -35,7 +35,7 @@ class StepMean:
     batches: int
 
 
-def step_mean(steps: Sequence[float]) -> StepMean | None:
+def estimate_step_mean(steps: Sequence[float]) -> StepMean | None:
     """Mean and standard error of step times, in their order, by batch means. The beginning must be steady.
 
     None where there are too few: under FEWEST_STEPS, or where neighbours resemble each other so much that they tell as

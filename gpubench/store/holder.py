@@ -13,7 +13,7 @@ import msgspec
 
 from gpubench.basics import slurm_job
 from gpubench.basics.linux import read_boot_id, read_pid_namespace
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 
 MOST_PROCESSES = 1 << 31
 """Ids beyond this no kernel gives."""
@@ -51,20 +51,20 @@ class Holder:
         )
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {clean(self.host, LONGEST_NAME)}"
+        return f"process {self.pid} on {clean_line(self.host, LONGEST_NAME)}"
 
     @property
     def fate(self) -> Fate:
         """What can be known at once: of processes of this boot and this pid namespace all, and that an earlier run of
         this SLURM job is over."""
         if self.boot and (self.boot, self.pid_namespace) == (read_boot_id(), read_pid_namespace()):
-            if (now := read_start_ticks(self.pid)) is None and _is_hidden(self.pid):
+            if (now := read_start_ticks(self.pid)) is None and _is_process_hidden(self.pid):
                 return "unknown"
             return "alive" if now == self.began else "dead"
         return "dead" if slurm_job.is_earlier_run(self.job) else "unknown"
 
 
-def _is_hidden(pid: int) -> bool:
+def _is_process_hidden(pid: int) -> bool:
     """Whether there is such a process of another user, of which /proc tells this one nothing (hidepid)."""
     try:
         os.kill(pid, 0)

@@ -26,7 +26,7 @@ from typing import Literal
 import msgspec
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.regular_file import read_regular_file
 from gpubench.store.holder import Fate, Holder, compute_start_s, parse_holder
 
 HEARTBEAT_S = 30.0
@@ -63,7 +63,7 @@ class WorkItem:
         """How the files of its claims are called, without their numbers."""
         return f"{self.unit_id}-r{self.round}-m{hashlib.sha256(self.machine.encode()).hexdigest()[:8]}"
 
-    def path(self, folder: Path, number: int) -> Path:
+    def make_claim_path(self, folder: Path, number: int) -> Path:
         """The file of a claim in a results folder."""
         return folder / "records" / self.unit_id[1:3] / f"{self.name}.{number}"
 
@@ -112,7 +112,7 @@ class WorkClaims:
         """The name of the claim that is held, by which its records name it; empty where none is."""
         return f"{self._held[0].name}.{self._held[1]}" if self._held else ""
 
-    def take(self, item: WorkItem, is_stored: Callable[[], bool] = lambda: True) -> Answer:
+    def claim_item(self, item: WorkItem, is_stored: Callable[[], bool] = lambda: True) -> Answer:
         """Claims a work item, and gives back what was claimed before.
 
         `is_stored`: whether what its last owner stored is there and counts; else it is to be tried again. Raises
@@ -123,7 +123,7 @@ class WorkClaims:
         self.give_back()
         number = self._find_highest(item)
         while number <= MOST_CLAIMS:
-            path = item.path(self._folder, number)
+            path = item.make_claim_path(self._folder, number)
             if self._create_claim(path):
                 self._held, self._outcome, self._last_beat = (item, number), "nothing", self._clock()
                 if (highest := self._find_highest(item)) == number:
@@ -141,7 +141,7 @@ class WorkClaims:
                     self.say(f"{claim} has died while it measured; this sweep measures it in its place")
             number += 1
         raise UnusableError(
-            f"{item.path(self._folder, 1)}: more than {MOST_CLAIMS:,} claims of one unit and round"
+            f"{item.make_claim_path(self._folder, 1)}: more than {MOST_CLAIMS:,} claims of one unit and round"
         )
 
     def note_stored(self) -> None:
@@ -152,7 +152,7 @@ class WorkClaims:
         """Says what came of the claim that is held, if one is."""
         if self._held is None:
             return
-        path, self._held = self._held[0].path(self._folder, self._held[1]), None
+        path, self._held = self._held[0].make_claim_path(self._folder, self._held[1]), None
         with contextlib.suppress(OSError):  # then it is a dead owner's, which others find
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
@@ -166,13 +166,13 @@ class WorkClaims:
             return
         self._last_beat = self._clock()
         with contextlib.suppress(OSError):  # a file system that stumbles is asked again with the next one
-            os.utime(self._held[0].path(self._folder, self._held[1]), follow_symlinks=False)
+            os.utime(self._held[0].make_claim_path(self._folder, self._held[1]), follow_symlinks=False)
 
     def is_held(self, item: WorkItem) -> bool:
         """Whether somebody else has claimed it who may be at it."""
         if self._held and self._held[0] == item:
             return False
-        path = item.path(self._folder, self._find_highest(item))
+        path = item.make_claim_path(self._folder, self._find_highest(item))
         try:
             claim = read_claim(path)
         except UnusableError:  # there is none
@@ -183,7 +183,7 @@ class WorkClaims:
         """The highest number of a claim at it; 1 where there is none."""
         start = f"{item.name}."
         try:
-            names = os.listdir(item.path(self._folder, 1).parent)  # noqa: PTH208 - names are asked for
+            names = os.listdir(item.make_claim_path(self._folder, 1).parent)  # noqa: PTH208 - names are asked for
         except FileNotFoundError:
             return 1
         except OSError as error:
@@ -232,7 +232,7 @@ class WorkClaims:
 def read_claim(path: Path) -> WorkClaim:
     """A claim that is there. Raises UnusableError where it can't be read."""
     try:
-        text = read_regular(path, LARGEST)
+        text = read_regular_file(path, LARGEST)
         beat_ns = path.lstat().st_mtime_ns
     except OSError as error:
         raise UnusableError(f"{path} can't be read: {error.strerror}") from None

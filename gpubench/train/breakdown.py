@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.step import Step
+from gpubench.train.step import TrainStep
 
 FEW = 10
 """Steps of a kind below which their median says nothing of a cost of a few per cent."""
@@ -109,7 +109,7 @@ class Breakdown:
         """Medians over the measured marked steps, and what the marks cost.
 
         `copy_ms`, `forward_ms`, `backward_ms` (less `comm_ms`), `optimizer_ms`, `comm_ms`, `comm_hidden_ms` (both None
-        where no bucket was told of), `step_ms` (from end to end), `cost_pct` (None: too few steps).
+        where no bucket was told of), `step_ms` (from end to end), `compute_cost_pct` (None: too few steps).
         """
         medians: dict[str, Any] = {
             f"{name}_ms": 1e3 * statistics.median(s[name] for s in self._step_times)
@@ -117,10 +117,10 @@ class Breakdown:
         }
         if not self._told_of_exchange:
             medians |= {"comm_ms": None, "comm_hidden_ms": None}
-        return medians | {"cost_pct": cost_pct(self._marked_s, self._plain_s)}
+        return medians | {"cost_pct": compute_cost_pct(self._marked_s, self._plain_s)}
 
 
-class MarkedStep(Step):
+class MarkedStep(TrainStep):
     """A step with a mark after each of its parts.
 
     What a strategy does before the passes, and dropping the old gradients, counts as forward; what it does after them
@@ -163,7 +163,7 @@ def split_communication(buckets: Sequence[Span]) -> tuple[float, float]:
     return max(0.0, max(done for _, done in buckets) - last_ready), hidden
 
 
-def cost_pct(marked_s: Sequence[float], plain_s: Sequence[float]) -> float | None:
+def compute_cost_pct(marked_s: Sequence[float], plain_s: Sequence[float]) -> float | None:
     """What marking added to a step, in per cent, by medians; None for fewer than FEW of either kind."""
     if min(len(marked_s), len(plain_s)) < FEW:
         return None

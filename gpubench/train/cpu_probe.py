@@ -15,10 +15,10 @@ TURNS = 100_000
 
 def measure_cpu_ms() -> float:
     """CPU milliseconds of this thread for a fixed piece of work, the faster of two tries: the first warms caches."""
-    return 1e3 * min(_loop_s() for _ in range(2))
+    return 1e3 * min(_time_loop_s() for _ in range(2))
 
 
-def _loop_s() -> float:
+def _time_loop_s() -> float:
     began = time.thread_time()
     total = 0
     for turn in range(TURNS):

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from gpubench.basics.errors import GpubenchError
-from gpubench.basics.quoted import LONGEST, clean
+from gpubench.basics.quoted import LONGEST, clean_line
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
@@ -54,16 +54,16 @@ def _shorten_message(words: str) -> str:
     return lines[0] if lines else ""
 
 
-def _is_of_loader(error: BaseException) -> bool:
+def _is_loader_error(error: BaseException) -> bool:
     """Whether torch's DataLoader raised it."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == "torch.utils.data.dataloader" for frame, _ in frames)
 
 
-def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
+def classify_error(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     """The status and the reason, in one line of harmless text, that `error` stands for."""
     kind, reason = _classify(error)
-    return kind, clean(reason, LONGEST)
+    return kind, clean_line(reason, LONGEST)
 
 
 def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
@@ -72,7 +72,7 @@ def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     words = _read_message(error)
     first = _shorten_message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    if isinstance(error, EOFError | ConnectionError) and _is_of_loader(error):
+    if isinstance(error, EOFError | ConnectionError) and _is_loader_error(error):
         # torch names the worker only where the kernel has reported its end already.
         return "failed", f"{text}: a DataLoader worker ended while a batch was read from it"
     if _CRASHED_WORKER.search(words):

@@ -15,7 +15,7 @@ from gpubench.schema.events import Begin, End, Steps, StepsDone, Told
 from gpubench.train.breakdown import Breakdown
 from gpubench.train.data import Data
 from gpubench.train.data.opened import OnDevice
-from gpubench.train.step import Step
+from gpubench.train.step import TrainStep
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import StepClock, TimedWindow
 
@@ -39,13 +39,13 @@ class Segment:
 Report = Callable[[Told], None]
 
 
-class Loop:
+class TrainingLoop:
     """Trains segment by segment and reports what each took."""
 
     def __init__(
         self,
         data: Data,
-        step: Step,
+        step: TrainStep,
         strategy: Strategy,
         clock: StepClock,
         report: Report,
@@ -59,7 +59,7 @@ class Loop:
         self._clock = clock
         self._after_first_step: Callable[[], None] | None = after_first_step
         self._breakdown = breakdown
-        self._to_device = data.to_device if breakdown is None else self._marked_to_device
+        self._to_device = data.to_device if breakdown is None else self._mark_and_move
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
     def train_segment(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
@@ -82,7 +82,7 @@ class Loop:
         # ---- the window ----
         self._clock.begin()
         if batches is None:
-            batches = self.data.train_epoch(segment.number)
+            batches = self.data.iterate_epoch(segment.number)
         self._run_steps(segment, batches)
         window = self._clock.end()
         # ---- the window ends ----
@@ -91,8 +91,10 @@ class Loop:
             self._breakdown.end(window.step_s, measured=segment.measured)
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
         # Each rank has the mean over its share of each batch.
-        loss = self.strategy.sum(self._step.loss_sum.clone()).item() / self.strategy.assignment.world
-        for message in step_messages(window, rank, segment.number):
+        loss = (
+            self.strategy.sum_over_ranks(self._step.loss_sum.clone()).item() / self.strategy.assignment.world
+        )
+        for message in list_step_messages(window, rank, segment.number):
             self.report(message)
         self.report(
             End(
@@ -137,13 +139,13 @@ class Loop:
             if is_over():
                 return
 
-    def _marked_to_device(self, batch: Any) -> OnDevice:
+    def _mark_and_move(self, batch: Any) -> OnDevice:
         assert self._breakdown is not None
         self._breakdown.step_begins()
         return self.data.to_device(batch)
 
 
-def step_messages(window: TimedWindow, rank: int, epoch: int) -> Iterator[Steps]:
+def list_step_messages(window: TimedWindow, rank: int, epoch: int) -> Iterator[Steps]:
     """The window's steps in microseconds: when each ended, counted from t0, and how long it had waited for its batch.
 
     In parts, none of which is too large for one message.
@@ -161,7 +163,7 @@ def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple
 
     The figures are of the plain module (compiled and replicated ones are for training shapes), which may then train on.
     """
-    batches = data.validation()
+    batches = data.iterate_validation()
     if batches is None:
         return None
     device = strategy.assignment.device
@@ -176,5 +178,5 @@ def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple
             totals[1] += F.cross_entropy(logits.float(), labels, reduction="sum")
             totals[2] += len(labels)
         model.train()
-    correct, loss, count = strategy.sum(totals).tolist()
+    correct, loss, count = strategy.sum_over_ranks(totals).tolist()
     return (100 * correct / count, loss / count) if count else None

@@ -55,7 +55,7 @@ def mlp(*, num_classes: int, channels: int, input_size: int, width: float = 1.0)
     )
 
 
-def _torchvision_extras(name: str, input_size: int, width: float) -> dict[str, Any]:
+def _make_torchvision_arguments(name: str, input_size: int, width: float) -> dict[str, Any]:
     """Arguments that a torchvision model needs besides its classes."""
     extras: dict[str, Any] = {}
     if name.startswith("vit_"):
@@ -72,7 +72,7 @@ def _torchvision_extras(name: str, input_size: int, width: float) -> dict[str, A
     return extras
 
 
-def _mobilenet_v3(name: str, num_classes: int, width: float) -> nn.Module:
+def _build_mobilenet_v3(name: str, num_classes: int, width: float) -> nn.Module:
     """mobilenet_v3 at another width: torchvision's public builders don't pass `width_mult` through."""
     from torchvision.models import mobilenetv3
 
@@ -132,17 +132,17 @@ def build_model(
         small: nn.Module = pkgutil.resolve_name(catalog.SMALL_MODELS[model])(**offered)
         return small
     if model.startswith("mobilenet_v3") and width != 1.0:
-        return _mobilenet_v3(model, num_classes, width)
-    extras = _torchvision_extras(model, input_size, width)
+        return _build_mobilenet_v3(model, num_classes, width)
+    extras = _make_torchvision_arguments(model, input_size, width)
     return torchvision.models.get_model(model, weights=None, num_classes=num_classes, **extras)  # type: ignore[no-any-return]
 
 
-def parameters_m(model: nn.Module) -> float:
+def count_parameters_m(model: nn.Module) -> float:
     """Trainable and frozen parameters, in millions."""
     return sum(p.numel() for p in model.parameters()) / 1e6
 
 
-def gmacs_per_image(model: nn.Module, *, input_size: int, channels: int) -> float:
+def count_gmacs_per_image(model: nn.Module, *, input_size: int, channels: int) -> float:
     """Multiply-adds of one forward pass of one image, in units of 1e9: half of torch's count of operations.
 
     Counted on the meta device, with stand-ins for the model's tensors: no memory, no kernels; the model stays as

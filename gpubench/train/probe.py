@@ -81,7 +81,7 @@ def import_all() -> dict[str, Any]:
 
     from gpubench.train import warm
 
-    warm.import_everything()
+    warm.import_training_code()
     from gpubench.train.data.decoders import DECODER
 
     return {
@@ -89,12 +89,12 @@ def import_all() -> dict[str, Any]:
         "torchvision": str(torchvision.__version__),
         "decoder": DECODER.name,
         "cuda": torch.version.cuda,
-        "nccl": nccl_version(),
+        "nccl": find_nccl_version(),
         "seconds": time.monotonic() - began,
     }
 
 
-def nccl_version() -> str | None:
+def find_nccl_version() -> str | None:
     """The version of the NCCL that torch was built with; None: torch was built without."""
     import torch
 

@@ -1,7 +1,7 @@
 """How a process measures: a class for each way, which `choose_protocol` takes by what the order asks.
 
-A protocol trains from the first step to the last, through a `Loop`. A job of a group meets the other jobs through its
-`Peers`; figures of a group are of the time in which all of its jobs ran.
+A protocol trains from the first step to the last, through a `TrainingLoop`. A job of a group meets the other jobs by its
+`PeerJobs`; figures of a group are of the time in which all of its jobs ran.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gpubench.schema.order import SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.window import (
     FEWEST_STEPS,
     SHORT,
+    compute_late_step_s,
     count_block_steps,
+    count_missing_warm_up_steps,
+    count_warm_up_steps,
     count_window_steps,
-    late_step_s,
-    warm_up_left,
-    warm_up_steps,
 )
-from gpubench.train.loop import Loop, Segment
+from gpubench.train.loop import Segment, TrainingLoop
 from gpubench.train.strategies.contract import Strategy
 
 LOOK_S = 1.0
@@ -57,10 +57,10 @@ def find_largest_over_ranks(strategy: Strategy, values: list[float]) -> list[flo
         return values
     table = torch.zeros((assignment.world, len(values)), device=assignment.device, dtype=torch.float64)
     table[assignment.rank] = torch.tensor(values, dtype=torch.float64)
-    return [float(value) for value in strategy.sum(table).amax(dim=0)]
+    return [float(value) for value in strategy.sum_over_ranks(table).amax(dim=0)]
 
 
-class Peers:
+class PeerJobs:
     """The other jobs of a group, of which the parent knows."""
 
     def __init__(self, channel: ParentChannel, strategy: Strategy, phases: dict[str, float]) -> None:
@@ -91,11 +91,13 @@ class Peers:
         return bool(is_over)
 
 
-def choose_protocol(order: TrialOrder, loop: Loop, evaluate: Evaluate, peers: Peers) -> Steady | Epochs:
+def choose_protocol(
+    order: TrialOrder, loop: TrainingLoop, evaluate: Evaluate, peers: PeerJobs
+) -> SteadyProtocol | EpochsProtocol:
     """How this trial measures. `peers`: the other jobs of its group; a trial alone asks nothing of them."""
     protocol, others = order.protocol, peers if order.jobs > 1 else None
     if isinstance(protocol, SteadyWindow):
-        return Steady(
+        return SteadyProtocol(
             protocol,
             loop,
             others,
@@ -105,21 +107,21 @@ def choose_protocol(order: TrialOrder, loop: Loop, evaluate: Evaluate, peers: Pe
             breakdown=order.trial.breakdown,
         )
     if protocol.until_top1 is not None:
-        return UntilTop1(protocol, loop, evaluate)
-    return Epochs(protocol, loop, evaluate, others)
+        return UntilTop1Protocol(protocol, loop, evaluate)
+    return EpochsProtocol(protocol, loop, evaluate, others)
 
 
 # ---------------------------------------------------------------- the steady rate
 
 
-class Steady:
+class SteadyProtocol:
     """Warm-up and window of one continuous stream, whose loaders are started once and never wait for a restart."""
 
     def __init__(
         self,
         order: SteadyWindow,
-        loop: Loop,
-        peers: Peers | None = None,
+        loop: TrainingLoop,
+        peers: PeerJobs | None = None,
         *,
         workers: int,
         prefetch: int,
@@ -133,7 +135,7 @@ class Steady:
         self._wave = workers
         self._ahead = workers * prefetch
         self._block, self._plain = count_block_steps(workers, sync_every, breakdown=breakdown)
-        self._stream: Iterator[Any] | None = loop.data.stream()
+        self._stream: Iterator[Any] | None = loop.data.iterate_stream()
         self._number = itertools.count()
 
     def train(self) -> None:
@@ -161,16 +163,16 @@ class Steady:
 
         Returns the seconds of the slowest rank's step: the ranks agree on it, and so on the steps of their windows.
         """
-        times = self._train_steps(warm_up_steps(self._ahead), measured=False)
+        times = self._train_steps(count_warm_up_steps(self._ahead), measured=False)
         strategy = self._loop.strategy
         steps_left, step_s = find_largest_over_ranks(
-            strategy, [warm_up_left(times, self._wave), late_step_s(times, self._wave)]
+            strategy, [count_missing_warm_up_steps(times, self._wave), compute_late_step_s(times, self._wave)]
         )
         if steps_left:
             times += self._train_steps(round(steps_left), measured=False)
             # Without the batches that loaders had made before the first step.
             (step_s,) = find_largest_over_ranks(
-                strategy, [late_step_s(times[self._ahead :] or times, self._wave)]
+                strategy, [compute_late_step_s(times[self._ahead :] or times, self._wave)]
             )
         return step_s
 
@@ -206,11 +208,11 @@ class Steady:
 # ---------------------------------------------------------------- whole epochs
 
 
-class Epochs:
+class EpochsProtocol:
     """Whole epochs, each of which starts its loader, and top-1 after the last of them."""
 
     def __init__(
-        self, order: WholeEpochs, loop: Loop, evaluate: Evaluate, peers: Peers | None = None
+        self, order: WholeEpochs, loop: TrainingLoop, evaluate: Evaluate, peers: PeerJobs | None = None
     ) -> None:
         """`peers`: the other jobs of its group, where it has any."""
         self._order = order
@@ -231,8 +233,8 @@ class Epochs:
         if self._peers is None:
             return
         self._peers.tell_measured()
-        (step_s,) = find_largest_over_ranks(self._loop.strategy, [late_step_s(last.step_s, 1)])
-        more = (self._loop.data.train_epoch(number) for number in itertools.count(self._order.epochs))
+        (step_s,) = find_largest_over_ranks(self._loop.strategy, [compute_late_step_s(last.step_s, 1)])
+        more = (self._loop.data.iterate_epoch(number) for number in itertools.count(self._order.epochs))
         self._loop.train_uncounted(
             itertools.chain.from_iterable(more),
             math.ceil(LOOK_S / max(step_s, 1e-6)),
@@ -248,7 +250,7 @@ class Epochs:
         return self._evaluate() if self._peers is None else None
 
 
-class UntilTop1(Epochs):
+class UntilTop1Protocol(EpochsProtocol):
     """Epochs, each evaluated after its window, until top-1 is the target and one epoch was measured.
 
     It also ends where training has diverged. The ranks' hits are summed before they are compared with the target,

@@ -37,7 +37,7 @@ def make_optimizer(name: str, lr: float, model: nn.Module, *, graph: bool) -> to
     return factory(parameters, lr=lr, **kwargs)  # type: ignore[no-any-return]
 
 
-class Step:
+class TrainStep:
     """Call it with a batch on the device: images (N, C, H, W) and labels (N,). Nothing in it synchronises.
 
     The strategy says what happens in it, moment by moment; this class knows how passes and updates are made.
@@ -86,7 +86,7 @@ class Step:
         strategy.after_step()
 
 
-class GraphStep(Step):
+class GraphStep(TrainStep):
     """A step as one CUDA graph: captured after a few eager ones, then replayed.
 
     With fp16 the scaler's step stays outside, because it decides on the host.

@@ -35,7 +35,7 @@ class TimedWindow:
         return self.t1 - self.t0
 
 
-class HostClock:
+class HostStepClock:
     """For a CPU, where a step has ended when it returns. Follows one window: begin, then batch and step in turn, then
     end."""
 
@@ -63,7 +63,7 @@ class HostClock:
         )
 
 
-class CudaClock:
+class CudaStepClock:
     """The same by CUDA events on the current stream of the rank's first device; read after the window."""
 
     def __init__(self, assignment: DeviceAssignment) -> None:
@@ -108,9 +108,9 @@ class CudaClock:
         )
 
 
-StepClock = HostClock | CudaClock
+StepClock = HostStepClock | CudaStepClock
 
 
-def step_clock(assignment: DeviceAssignment) -> StepClock:
+def make_step_clock(assignment: DeviceAssignment) -> StepClock:
     """The clock that suits the rank's device."""
-    return CudaClock(assignment) if assignment.is_cuda else HostClock()
+    return CudaStepClock(assignment) if assignment.is_cuda else HostStepClock()

@@ -22,7 +22,7 @@ from typing import Any
 
 from gpubench.basics import linux
 from gpubench.basics.errors import GpubenchError, UsageError
-from gpubench.schema.order import transforms
+from gpubench.schema.order import parse_transforms
 from gpubench.train.probe import describe_error
 
 
@@ -40,12 +40,12 @@ def main(parent: int, limit_s: int) -> None:
         os._exit(1)
     for arguments in tries:
         signal.alarm(limit_s)
-        out.write(json.dumps({"error": find_error(arguments)}) + "\n")
+        out.write(json.dumps({"error": find_try_error(arguments)}) + "\n")
         signal.alarm(0)
     os._exit(0)  # threads that a user's file has started are nobody's any more
 
 
-def find_error(arguments: Mapping[str, Any]) -> str | None:
+def find_try_error(arguments: Mapping[str, Any]) -> str | None:
     """Why a try fails, in one line; None where it doesn't."""
     try:
         if "model" in arguments:
@@ -68,8 +68,8 @@ def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -
 
     from gpubench.train.data import on_cpu, on_device
 
-    on_cpu.build_cpu_transforms(transforms(cpu, input_size))
-    named = transforms(gpu, input_size)
+    on_cpu.build_cpu_transforms(parse_transforms(cpu, input_size))
+    named = parse_transforms(gpu, input_size)
     images = torch.zeros(2, 3, input_size, input_size, dtype=torch.uint8)
     for (name, _), step in zip(named, on_device.build_device_transforms(named), strict=True):
         try:

@@ -26,7 +26,7 @@ LAZY = (
 )
 
 
-def import_everything() -> None:
+def import_training_code() -> None:
     """Imports torch, torchvision and gpubench's own training code."""
     strategies = (strategy.target.partition(":")[0] for strategy in catalog.STRATEGIES.values())
     for name in ("torch", "torchvision", *LAZY, *(kind.worker for kind in WORKLOADS.values()), *strategies):

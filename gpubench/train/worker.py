@@ -21,7 +21,7 @@ from torch import nn
 
 from gpubench.basics import stacks
 from gpubench.basics.finite import replace_non_finite
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.schema import catalog
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -43,11 +43,11 @@ from gpubench.train.cpu_probe import measure_cpu_ms
 from gpubench.train.data import Data, LoaderSettings, open_data
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.failure import classify
+from gpubench.train.failure import classify_error
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import ParentChannel, Peers, Quality, choose_protocol
+from gpubench.train.protocols import ParentChannel, PeerJobs, Quality, choose_protocol
 from gpubench.train.strategies.contract import Strategy
-from gpubench.train.timing import step_clock
+from gpubench.train.timing import make_step_clock
 
 _write = os.write
 ANSWER_LIMIT_S = 60.0
@@ -63,10 +63,10 @@ def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
     try:
         with contextlib.suppress(OSError):  # no room for a file: a hang will lack its place, and nothing else
             stacks.install_stack_handler(order.scratch, f"rank_{rank}")
-        Rank(order, rank, channel).run()
+        RankRunner(order, rank, channel).run()
     except BaseException as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
         at = monotonic()  # before anything else: it tells which rank failed first
-        kind, reason = classify(error)
+        kind, reason = classify_error(error)
         log_traceback(error)
         channel.send(Error(rank=rank, kind=kind, reason=reason, at=at))
         return 1
@@ -79,7 +79,7 @@ def log_traceback(error: BaseException) -> None:
         _write(2, "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
 
 
-class Rank:
+class RankRunner:
     """One rank of one trial. `rank` is its number on its node, by which it is known to the parent there."""
 
     def __init__(self, order: TrialOrder, rank: int, channel: ParentChannel) -> None:
@@ -106,7 +106,7 @@ class Rank:
         assignment = self.set_up_process()
         self.cap = MemoryCap(order.trial.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.ask_driver_mib)
         self.book_phase("start")
-        self.create_context(assignment)
+        self.create_cuda_context(assignment)
         self.book_phase("context")
 
         strategy: Strategy = pkgutil.resolve_name(catalog.STRATEGIES[order.trial.strategy].target)(
@@ -115,7 +115,7 @@ class Rank:
         strategy.connect_ranks()
         self.book_phase("rendezvous")
         breakdown = Breakdown(assignment) if order.trial.breakdown else None
-        trained = self.build(strategy, breakdown)
+        trained = self.build_trained_model(strategy, breakdown)
         dtype = step.AUTOCAST.get(order.trial.precision)
         self.cap.run_warm_batch(trained, order.data.input_size, order.data.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
@@ -124,17 +124,17 @@ class Rank:
         data = self.open_data(assignment)
         self.book_phase("data")
 
-        training = loop.Loop(
+        training = loop.TrainingLoop(
             data,
             training_step,
             strategy,
-            step_clock(assignment),
+            make_step_clock(assignment),
             self.channel.send,
             lambda: self.after_first_step(assignment),
             breakdown,
         )
         evaluate = functools.partial(self.evaluate, data, strategy, dtype)
-        peers = Peers(self.channel, strategy, self.phases)
+        peers = PeerJobs(self.channel, strategy, self.phases)
         protocol = choose_protocol(order, training, evaluate, peers)
         self._training_began = monotonic()
         trained.train()
@@ -148,7 +148,7 @@ class Rank:
 
     def make_result(
         self,
-        training: loop.Loop,
+        training: loop.TrainingLoop,
         breakdown: Breakdown | None,
         memory: AllocatorMemory | None,
         quality: Quality | None,
@@ -168,7 +168,7 @@ class Rank:
             rank=self.rank,
             steps_per_epoch=training.data.steps_per_epoch,
             breakdown=BreakdownTimes(**breakdown.summarize_parts()) if breakdown else None,
-            no_exchange=strategy.why_no_exchange(),
+            no_exchange=strategy.explain_no_exchange(),
             exchange_mib=exchanged_bytes / MIB if exchanged_bytes else None,
             quality=None if quality is None else (quality[0], replace_non_finite(quality[1])),
             memory=memory,
@@ -185,7 +185,7 @@ class Rank:
         order = self.order
         # Before torch and CUDA start threads, which stay where this one is.
         if order.trial.launch_cpu == "one":
-            os.sched_setaffinity(0, launch_cpus(order)[self.rank : self.rank + 1])
+            os.sched_setaffinity(0, choose_launch_cpus(order)[self.rank : self.rank + 1])
         torch.set_num_threads(order.threads_per_rank)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order.gpu_uuids)
@@ -209,7 +209,7 @@ class Rank:
             rendezvous=met or order.scratch / "rendezvous",
         )
 
-    def create_context(self, assignment: DeviceAssignment) -> None:
+    def create_cuda_context(self, assignment: DeviceAssignment) -> None:
         """Starts CUDA on each of the rank's devices, under the memory cap where one is set."""
         if not assignment.is_cuda:
             return
@@ -219,7 +219,7 @@ class Rank:
             torch.zeros(1, device=device)
         assignment.synchronize()
 
-    def build(self, strategy: Strategy, breakdown: Breakdown | None) -> nn.Module:
+    def build_trained_model(self, strategy: Strategy, breakdown: Breakdown | None) -> nn.Module:
         """The model as it is trained."""
         order = self.order
         model = models.build_model(
@@ -233,14 +233,16 @@ class Rank:
         def compiled(module: nn.Module) -> nn.Module:
             return torch.compile(module, dynamic=False) if order.trial.execution == "compile" else module  # type: ignore[return-value]
 
-        trained = strategy.prepare(model, MEMORY_FORMAT[order.trial.memory_format], compiled)
+        trained = strategy.prepare_model(model, MEMORY_FORMAT[order.trial.memory_format], compiled)
         if breakdown is not None:
             strategy.watch_exchange(breakdown.mark_bucket)
         # From here on each rank draws for itself: dropout must differ between ranks.
         torch.manual_seed(order.seed * 1000 + strategy.assignment.rank)
         return trained
 
-    def build_step(self, trained: nn.Module, strategy: Strategy, breakdown: Breakdown | None) -> step.Step:
+    def build_step(
+        self, trained: nn.Module, strategy: Strategy, breakdown: Breakdown | None
+    ) -> step.TrainStep:
         """The optimizer step of this trial."""
         order = self.order
         graph = order.trial.execution == "graph"
@@ -249,13 +251,15 @@ class Rank:
         precision = order.trial.precision
         if breakdown is not None:
             return MarkedStep(trained, optimizer, strategy, breakdown=breakdown, precision=precision)
-        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, precision=precision)
+        return (step.GraphStep if graph else step.TrainStep)(
+            trained, optimizer, strategy, precision=precision
+        )
 
     def open_data(self, assignment: DeviceAssignment) -> Data:
         """This rank's share of the images."""
         order, trial = self.order, self.order.trial
         share = trial.batch_size // assignment.world
-        loader_cpus = {*order.cpu_ids} - {*launch_cpus(order)} if trial.launch_cpu == "one" else ()
+        loader_cpus = {*order.cpu_ids} - {*choose_launch_cpus(order)} if trial.launch_cpu == "one" else ()
         settings = LoaderSettings(
             batch_size=share,
             val_batch_size=max(1, share // len(assignment.devices)),
@@ -328,15 +332,15 @@ class Rank:
 
     def count_model(self, model: nn.Module) -> dict[str, Any]:
         """Parameters and multiply-adds; the latter once a sweep, because counting takes a forward pass."""
-        counted: dict[str, Any] = {"params_m": models.parameters_m(model)}
+        counted: dict[str, Any] = {"params_m": models.count_parameters_m(model)}
         known, data = self.order.gmacs_per_image, self.order.data
         if known is not None:
             return counted | {"gmacs_per_image": known}
         try:
-            gmacs = models.gmacs_per_image(model, input_size=data.input_size, channels=data.channels)
+            gmacs = models.count_gmacs_per_image(model, input_size=data.input_size, channels=data.channels)
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
             why = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
-            return counted | {"gmacs_missing": clean(why)}
+            return counted | {"gmacs_missing": clean_line(why)}
         return counted | {"gmacs_per_image": gmacs}
 
     def book_phase(self, name: str) -> None:
@@ -346,6 +350,6 @@ class Rank:
         self._mark = now
 
 
-def launch_cpus(order: TrialOrder) -> tuple[int, ...]:
+def choose_launch_cpus(order: TrialOrder) -> tuple[int, ...]:
     """The CPU of each rank's own threads, by rank, where these stay on one: spread over those of the trial."""
     return tuple(order.cpu_ids[len(order.cpu_ids) * rank // order.ranks] for rank in range(order.ranks))

@@ -124,9 +124,9 @@ def fields(line: Line) -> dict[str, Any]:
 def identity(line: Line) -> tuple[str, str]:
     """The trial's id and its configuration's id. Jobs of a group have ids of their own, with a j."""
     made = trial.make_trial({**fields(line), "epochs": EPOCHS})
-    config = trial.config_id(made, catalog.VARIANTS[made.variant].make_definition(), FINGERPRINT)
+    config = trial.derive_config_id(made, catalog.VARIANTS[made.variant].make_definition(), FINGERPRINT)
     if not line["colocated_with"]:
-        return trial.trial_id(config, made.seed, made.repeat), config
+        return trial.derive_trial_id(config, made.seed, made.repeat), config
     place = f"{config}/{line['table']}/{job(line)}"
     return "j" + hashlib.sha256(place.encode()).hexdigest()[:12], config
 

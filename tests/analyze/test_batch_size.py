@@ -12,7 +12,7 @@ from gpubench.analyze.frames import build_runs
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.schema.row import Row
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 def measure(
@@ -60,7 +60,7 @@ def measure(
 
 
 def answer(rows: TableRows) -> BatchSizeFinding:
-    (finding,) = make_findings(rows, decide(make_claims(rows)))
+    (finding,) = make_findings(rows, decide_claims(make_claims(rows)))
     return finding
 
 
@@ -167,7 +167,7 @@ def test_each_network_has_a_choice_of_its_own_with_its_own_claims() -> None:
     models = ["resnet18"] * 3 + ["resnet50"] * 3
     rows = measure([500, 900, 1000, 100, 130, 131], [1, 2, 4, 2, 4, 8], QUIET, model=models)
     rows.summary["batch_size"] = [8, 16, 32] * 2
-    decided = decide(make_claims(rows))
+    decided = decide_claims(make_claims(rows))
     first, second = make_findings(rows, decided)
     assert (first.label, second.label) == ({"model": "resnet18"}, {"model": "resnet50"})
     assert [each.choice.row for each in (first, second) if each.choice] == [2, 4]

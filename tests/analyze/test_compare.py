@@ -193,7 +193,7 @@ def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> 
     b = [row(times(2), precision="bf16"), row((), status="oom", batch_size=32, precision="bf16")]
     guess = compare(a, b, 0.05)
     assert (guess.is_guess, guess.obstacle, guess.find_exit_code()) == (True, "guess", 4)
-    assert (guess.regressions, guess.broken, answer(guess.trials[0].changes["time"])) == (
+    assert (guess.regressions, guess.broken_trials, answer(guess.trials[0].changes["time"])) == (
         [],
         [],
         ("more", "sure"),
@@ -201,7 +201,7 @@ def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> 
     assert compare(a, b).find_exit_code() == 0
     assert dict(guess.unlike) == {"precision": (("fp32",), ("bf16",))}
     sure = compare(a, [{**each, "precision": "fp32"} for each in b], 0.05)
-    assert (len(sure.regressions), sure.broken, sure.find_exit_code()) == (1, [(11, 13)], 3)
+    assert (len(sure.regressions), sure.broken_trials, sure.find_exit_code()) == (1, [(11, 13)], 3)
 
 
 def test_where_nothing_can_be_compared_it_says_why() -> None:

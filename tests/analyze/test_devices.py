@@ -8,7 +8,7 @@ import pytest
 from made_up_tables import make_table
 
 from gpubench.analyze import devices
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 def row(time_s: float, strategy: str, gpus: int, **facts: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ ROWS = [
 
 def test_each_row_is_against_its_baselines_by_the_same_batch_and_the_same_batch_a_device() -> None:
     table = make_table(ROWS)
-    ddp, dp = devices.make_findings(table, decide(devices.make_claims(table)))
+    ddp, dp = devices.make_findings(table, decide_claims(devices.make_claims(table)))
     assert (ddp.strategy, dp.strategy) == ("ddp", "dp")  # the one with the best rate first
     assert [
         (each.claim.candidate, each.claim.baseline, each.devices, each.baseline_devices)
@@ -58,7 +58,7 @@ def test_on_a_cpu_ranks_are_the_devices() -> None:
             row(5.0, "ddp", 0, device="cpu", ranks=2, strong_baseline=10),
         ]
     )
-    (finding,) = devices.make_findings(table, decide(devices.make_claims(table)))
+    (finding,) = devices.make_findings(table, decide_claims(devices.make_claims(table)))
     (speed_up,) = finding.speed_ups
     assert (speed_up.devices, speed_up.baseline_devices) == (2, 1)
     assert speed_up.efficiency == pytest.approx(0.8)
@@ -66,7 +66,7 @@ def test_on_a_cpu_ranks_are_the_devices() -> None:
 
 def test_efficiency_is_over_how_many_times_the_devices_of_the_baseline() -> None:
     table = make_table([row(8.0, "ddp", 2), row(5.0, "ddp", 4, strong_baseline=10)])
-    (finding,) = devices.make_findings(table, decide(devices.make_claims(table)))
+    (finding,) = devices.make_findings(table, decide_claims(devices.make_claims(table)))
     assert finding.speed_ups[0].efficiency == pytest.approx(0.8)
     assert finding.speed_ups[0].baseline_devices == 2
 

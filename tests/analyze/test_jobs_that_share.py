@@ -12,13 +12,13 @@ from made_up_tables import make_table, scatter
 from gpubench.analyze import sharing
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import SharingFinding, SharingGroup
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 QUIET = (-0.01, 0.0, 0.01)
 
 
 def answer(table: TableRows) -> SharingFinding:
-    (finding,) = sharing.make_findings(table, decide(sharing.make_claims(table)))
+    (finding,) = sharing.make_findings(table, decide_claims(sharing.make_claims(table)))
     return finding
 
 
@@ -228,4 +228,4 @@ def test_words_of_the_column_and_of_all_groups_together() -> None:
 
 def test_without_groups_nothing_is_asked() -> None:
     table = make_table([alone("a", [1.0])])
-    assert sharing.make_findings(table, decide(sharing.make_claims(table))) == []
+    assert sharing.make_findings(table, decide_claims(sharing.make_claims(table))) == []

@@ -28,7 +28,7 @@ from gpubench.core.report import ReportWarning
 from gpubench.render import words
 from gpubench.render.json import report_to_data
 from gpubench.schema.codes import REASONS
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 SEED = {"until_top1": 60.0, "epoch_time_s": [1.0, 1.1, 1.2]}
 
@@ -121,7 +121,7 @@ def test_what_single_rounds_claim_of_jobs_is_not_told_beside_a_finding_that_know
         ),
     ]  # fmt: skip
     table = make_table(rows)
-    (finding,) = make_findings(table, decide(make_claims(table)))
+    (finding,) = make_findings(table, decide_claims(make_claims(table)))
     assert (finding.word, finding.groups[0].overlaps) == ("unknown", ("none", "some", "full"))
     codes = [
         warned.code for warned in collect_warnings(describe_table(), table, ("epoch_time_s", "slowdown"))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from gpubench.analyze.derive import build_summary, classify_overlap_gains
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.frames import build_runs, interquartile_ranges, is_scattered, summarize
+from gpubench.analyze.frames import build_runs, compute_interquartile_ranges, is_scattered, summarize
 from gpubench.analyze.series import Fields
 from gpubench.export.sheets import make_table_sheet
 from gpubench.schema.row import Row, replace
@@ -122,7 +122,7 @@ def test_another_allowance_is_another_row_and_what_is_planned_joins_the_first() 
 
 def test_how_far_processes_lie_apart() -> None:
     times = pd.Series([1.0, 2.0, 4.0, 8.0, 5.0, 5.0, 7.0], index=[0, 0, 0, 0, 1, 2, 2])
-    assert interquartile_ranges(times).to_dict() == {0: 5.0 - 1.75, 2: 1.0}
+    assert compute_interquartile_ranges(times).to_dict() == {0: 5.0 - 1.75, 2: 1.0}
     near = pd.Series(
         [1.0, 1.04, 1.0, 1.3, 1.0, 1.01, 1.5, 1.0, 1.01, 1.02, 2.0],
         index=[0] * 2 + [1] * 2 + [2] * 3 + [3] * 3 + [4],

@@ -10,7 +10,7 @@ from made_up_tables import make_table, scatter
 from gpubench.analyze import network_size
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import NetworkSizeFinding
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 QUIET = (-0.01, 0.0, 0.012)
 LOUD = (-0.4, 0.0, 0.5)
@@ -35,7 +35,7 @@ def measure(
 
 
 def answer(table: TableRows) -> list[NetworkSizeFinding]:
-    return network_size.make_findings(table, decide(network_size.make_claims(table)))
+    return network_size.make_findings(table, decide_claims(network_size.make_claims(table)))
 
 
 def test_the_smallest_network_from_which_on_all_are_faster() -> None:

@@ -24,7 +24,7 @@ from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.sources import DiskSources, StoredSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
-from gpubench.results.plans import stored_plans
+from gpubench.results.plans import read_stored_plans
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema import catalog
 from gpubench.schema.record import ResultColumns
@@ -71,7 +71,7 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
-    (stored,), problems = stored_plans(job.runner.results, job.records)
+    (stored,), problems = read_stored_plans(job.runner.results, job.records)
     assert stored.room == NodeCapacity(gpus=0, cpus=job.runner.node.machine.cpu_count)
     assert not problems
     assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
@@ -87,7 +87,7 @@ def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
 )
 def test_a_plan_that_cannot_be_read_closes_no_folder(tmp_path: Path, old: str, new: str, why: str) -> None:
     job = swept(tmp_path, "one", "16,32")
-    (path,) = job.runner.results.plans()
+    (path,) = job.runner.results.list_plan_paths()
     path.write_text(path.read_text().replace(old, new, 1))
     lines: list[str] = []
     folder = read_folder(tmp_path, lines.append)
@@ -141,7 +141,7 @@ def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_pa
     job = swept(tmp_path, "one", "16,32", repeats=2)
     kept = [
         dataclasses.replace(r, result=ResultColumns({**vars(r.result), "epoch_time_s": 1.0}))
-        for r in job.runner.results.records()
+        for r in job.runner.results.read_records()
     ]
     far = [
         dataclasses.replace(r, result=ResultColumns({**vars(r.result), "epoch_time_s": 2.0}))
@@ -154,4 +154,4 @@ def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_pa
         text = make([folder]).format_csv()
         doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(text.splitlines())]
         assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
-    assert all("spread" not in record.doubts for record in job.runner.results.records())
+    assert all("spread" not in record.doubts for record in job.runner.results.read_records())

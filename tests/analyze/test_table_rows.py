@@ -18,7 +18,7 @@ from gpubench.analyze.table_rows import (
 )
 from gpubench.core.claims import Certainty, Claim
 from gpubench.core.findings import Remedy
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 def test_rates_are_of_images_where_all_rows_know_them() -> None:
@@ -135,7 +135,9 @@ def compare(effect: float, *deviations: float) -> Claim:
         ]
     )
     evidence = table.compare(table.rates, 10, 11)
-    (claim,) = decide([Claim(metric="", candidate=10, baseline=11, evidence=evidence, design="paired")])
+    (claim,) = decide_claims(
+        [Claim(metric="", candidate=10, baseline=11, evidence=evidence, design="paired")]
+    )
     return claim
 
 

@@ -12,11 +12,11 @@ from made_up_tables import make_table, scatter
 from gpubench.analyze import target
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import TargetFinding
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 def answer(table: TableRows) -> list[TargetFinding]:
-    return target.make_findings(table, decide(target.make_claims(table)))
+    return target.make_findings(table, decide_claims(target.make_claims(table)))
 
 
 def row(times: Sequence[float | None], epochs: float = 10, **facts: Any) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_what_was_predicted_from_the_jobs_alone(tables):
 def test_nothing_is_predicted_where_the_log_does_not_say_how_busy_a_shared_gpu_was(tables):
     for name in ("mobilenet_v3_large-two-on-one-gpu", "mobilenet_v2-4gpu-together"):
         assert tables[name]["predicted_slowdown"].isna().all()
-        reasons = [r.missing["predicted_slowdown"] for r in Results(HERE).records() if r.group == name]
+        reasons = [r.missing["predicted_slowdown"] for r in Results(HERE).read_records() if r.group == name]
         assert all("GPU seconds an epoch" in reason for reason in reasons)
 
 

@@ -11,11 +11,11 @@ from made_up_tables import make_table
 from gpubench.analyze import top1
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import Top1Finding
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 def answer(table: TableRows) -> list[Top1Finding]:
-    return top1.make_findings(table, decide(top1.make_claims(table)))
+    return top1.make_findings(table, decide_claims(top1.make_claims(table)))
 
 
 def row(percentages: Sequence[float], **facts: Any) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from gpubench.analyze.questions import answer_table
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
-from gpubench.stats.decisions import decide
+from gpubench.stats.decisions import decide_claims
 
 
 def answer(table: TableRows) -> list[VersusFinding]:
-    return versus.make_findings(table, decide(versus.make_claims(table)))
+    return versus.make_findings(table, decide_claims(versus.make_claims(table)))
 
 
 def pairs(table: TableRows) -> list[tuple[int, int]]:
@@ -67,7 +67,7 @@ def test_networks_are_not_ranked_by_rate_but_to_a_common_target() -> None:
         for each, time in zip(networks, (30.0, 10.0), strict=True)
     ]
     table = make_table(reaching, varied=("model",))
-    (finding,) = target.make_findings(table, decide(target.make_claims(table)))
+    (finding,) = target.make_findings(table, decide_claims(target.make_claims(table)))
     assert finding.order == (11, 10)
 
 

@@ -29,7 +29,7 @@ from simulated_claims import (
 )
 
 from gpubench.core.claims import Claim, Design, StudentEstimate
-from gpubench.stats.decisions import count_looks, decide
+from gpubench.stats.decisions import count_looks, decide_claims
 from gpubench.stats.estimates import ALPHA, find_half_width, mean, sum_samples
 
 EFFECTS = (0.05, 0.10, 0.20, 0.40)
@@ -110,11 +110,11 @@ def print_looks(tables: int) -> None:
         once = looked = either = 0
         for table in simulate_tables(6, tables, [0.0] * 10, 0.02, rounds):
             seen = [
-                decide(claims, [count_looks(claim) for claim in claims])
+                decide_claims(claims, [count_looks(claim) for claim in claims])
                 for last in range(3, rounds + 1)
                 if (claims := make_claims([{key: row[key] for key in range(last)} for row in table]))
             ]
-            is_false = is_any_sure(decide(make_claims(table)))
+            is_false = is_any_sure(decide_claims(make_claims(table)))
             is_seen = any(map(is_any_sure, seen))
             once, looked, either = once + is_false, looked + is_seen, either + (is_false or is_seen)
         print(f"{name:8} {rounds:3}" + "".join(f"{100 * n / tables:7.1f}" for n in (once, looked, either)))

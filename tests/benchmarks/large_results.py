@@ -30,7 +30,7 @@ from typing import Any
 from gpubench.plan import experiment_file
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.plan import Plan, expand_experiment, plan_id
+from gpubench.plan.plan import Plan, derive_plan_id, expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
@@ -70,7 +70,7 @@ def write(folder: Path, plan: Plan) -> None:
     sources = DiskSources()
     sources.find_data_facts("procedural")
     toml = experiment_file.format_experiment(plan.experiment, facts | sources.encode_sources())
-    results.save_plan("large", plan_id(plan.units), toml)
+    results.save_plan("large", derive_plan_id(plan.units), toml)
     real = _real()
     made = set()
     for job in plan.jobs:

@@ -27,7 +27,7 @@ from statistics_of_pairs import median_interval
 
 from gpubench.datasets import folder, make
 from gpubench.schema import catalog
-from gpubench.schema.order import DataSpec, transforms
+from gpubench.schema.order import DataSpec, parse_transforms
 from gpubench.train.data import loaders, on_cpu
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.data.folder_source import FolderSource
@@ -66,7 +66,7 @@ def main() -> None:
                 ),
                 pin=options.pin,
             )
-            stream = loaders_.stream()
+            stream = loaders_.iterate_stream()
             for _ in range(ahead):  # workers start together, and hold batches ready meanwhile
                 next(stream)
             start, images = time.perf_counter(), 0
@@ -113,7 +113,7 @@ def image_folder(given: Path | None) -> Iterator[str]:
 
 def crop_resize(root: str) -> DataSpec:
     classes = len(folder.list_classes(root))
-    cpu = transforms(catalog.VARIANTS["crop-resize"].cpu, SIZE)
+    cpu = parse_transforms(catalog.VARIANTS["crop-resize"].cpu, SIZE)
     return DataSpec(kind="folder", root=root, input_size=SIZE, num_classes=classes, cpu=cpu)
 
 

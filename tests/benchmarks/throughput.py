@@ -21,7 +21,7 @@ from pathlib import Path
 
 from statistics_of_pairs import median_interval
 
-from gpubench.node.launch.channel import Channel, channel_pair
+from gpubench.node.launch.channel import Channel, make_channel_pair
 
 WINDOW_S = 0.5
 """About as long as each window is made."""
@@ -54,7 +54,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
     from gpubench.node.watch.nvml import open_nvml
     from gpubench.node.watch.watcher import Watcher
 
-    ours, theirs = channel_pair()
+    ours, theirs = make_channel_pair()
     pid = os.fork()  # before NVML: it doesn't survive a fork
     if pid == 0:
         ours.close()
@@ -155,16 +155,16 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     from gpubench.train import models, step
     from gpubench.train.data import LoaderSettings, open_data
     from gpubench.train.device_assignment import DeviceAssignment
-    from gpubench.train.loop import Loop, Segment
+    from gpubench.train.loop import Segment, TrainingLoop
     from gpubench.train.strategies.contract import Strategy
-    from gpubench.train.timing import step_clock
+    from gpubench.train.timing import make_step_clock
 
     assignment = DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
     strategy = Strategy(assignment)
     model = models.build_model(options.model, num_classes=16, input_size=options.size).to(device)
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
-    training_step = step.Step(model, optimizer, strategy, precision=precision)
+    training_step = step.TrainStep(model, optimizer, strategy, precision=precision)
     data = open_data(
         DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
         LoaderSettings(
@@ -176,9 +176,9 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
 
     def run(steps: int, *, quiet: bool = False) -> float:
         report = (lambda _: None) if quiet else channel.send
-        loop = Loop(data, training_step, strategy, step_clock(assignment), report, lambda: None)
+        loop = TrainingLoop(data, training_step, strategy, make_step_clock(assignment), report, lambda: None)
         segment = Segment(number=0, steps=steps, measured=True, seconds=WINDOW_S)
-        return loop.train_segment(segment, data.stream()).seconds
+        return loop.train_segment(segment, data.iterate_stream()).seconds
 
     return run
 

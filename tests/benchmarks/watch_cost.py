@@ -32,7 +32,7 @@ from statistics_of_pairs import median_interval
 
 from gpubench.basics import linux
 from gpubench.node import environment
-from gpubench.node.launch.channel import Channel, channel_pair
+from gpubench.node.launch.channel import Channel, make_channel_pair
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.nvml_calls import CALLS
@@ -180,7 +180,7 @@ def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -
     """CPU time of each kind of reading, once, by name."""
     tree = host.ProcessTree(leader)
     reads: dict[str, Callable[[], Any]] = {
-        "tree": tree.cpu_s,
+        "tree": tree.read_cpu_s,
         "/proc/stat": lambda: host.read_cpu_time(cpu_ids),
     }
     if uuids:
@@ -210,7 +210,7 @@ def start(options: argparse.Namespace, folder: Path) -> tuple[int, list[Channel]
     """Forks a leader, it the ranks, and each of them its share of idle processes. The leader's pid, and channels."""
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    pairs = [channel_pair() for _ in range(options.gpus)]
+    pairs = [make_channel_pair() for _ in range(options.gpus)]
     parent = os.getpid()
     leader = os.fork()
     if leader:
@@ -261,10 +261,10 @@ def training(
     from gpubench.train import models, step
     from gpubench.train.data import LoaderSettings, open_data
     from gpubench.train.device_assignment import DeviceAssignment
-    from gpubench.train.loop import Loop, Segment
+    from gpubench.train.loop import Segment, TrainingLoop
     from gpubench.train.strategies.contract import Strategy
     from gpubench.train.strategies.ddp import DistributedDataParallel
-    from gpubench.train.timing import step_clock
+    from gpubench.train.timing import make_step_clock
 
     cuda = options.device == "cuda"
     precision = "bf16" if cuda else "fp32"
@@ -279,9 +279,9 @@ def training(
     strategy = DistributedDataParallel(assignment) if options.gpus > 1 else Strategy(assignment)
     strategy.connect_ranks()
     model = models.build_model(options.model, num_classes=16, input_size=options.size)
-    trained = strategy.prepare(model.train(), torch.channels_last, lambda module: module)
+    trained = strategy.prepare_model(model.train(), torch.channels_last, lambda module: module)
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
-    training_step = step.Step(trained, optimizer, strategy, precision=precision)
+    training_step = step.TrainStep(trained, optimizer, strategy, precision=precision)
     data = open_data(
         DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
         LoaderSettings(
@@ -296,8 +296,10 @@ def training(
         device=device,
         memory_format=torch.channels_last,
     )
-    loop = Loop(data, training_step, strategy, step_clock(assignment), channel.send, lambda: None)
-    stream = data.stream()
+    loop = TrainingLoop(
+        data, training_step, strategy, make_step_clock(assignment), channel.send, lambda: None
+    )
+    stream = data.iterate_stream()
 
     def window(steps: int) -> float:
         segment = Segment(number=0, steps=steps, measured=True, seconds=options.window)

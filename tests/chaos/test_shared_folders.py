@@ -36,7 +36,7 @@ def take_all(folder: Path, items: list[WorkItem], seed: int, out: Path) -> None:
     for item in order:
         time.sleep(chance.random() * 0.001)
         claims = WorkClaims(folder, say=lambda _: None)
-        if claims.take(item) == "mine":
+        if claims.claim_item(item) == "mine":
             names.append(item.unit_id)
     out.write_text("\n".join(names))
 
@@ -56,7 +56,7 @@ def test_of_six_that_come_for_sixty_dead_units_at_once_exactly_one_takes_each(
 ) -> None:
     items = [WorkItem(f"t{number:010d}a", 1, "a machine") for number in range(60)]
     for item in items:
-        open_claims(tmp_path, GONE).take(item)
+        open_claims(tmp_path, GONE).claim_item(item)
     outs = [tmp_path / f"out-{number}" for number in range(6)]
     # Whoever ends early must not be taken for dead by the others: they wait for each other in the end.
     ready, go = os.pipe()
@@ -114,13 +114,13 @@ def test_whatever_else_lies_there_no_merge_loses_a_measured_record(seed: int, tm
                     copy.write_text(json.dumps(record | {"reason": "a stranger's"}))
         sources.append(folder)
     measured = Counter(
-        record.reason for folder in sources for record in Results(folder).records(lambda _: None)
+        record.reason for folder in sources for record in Results(folder).read_records(lambda _: None)
     )
     chance.shuffle(sources)
     target = sources[0] if chance.random() < 0.5 else tmp_path / "target"
     for _ in range(2):
         merge_folders(sources, out=target)
-        assert Counter(record.reason for record in Results(target).records(lambda _: None)) == measured
+        assert Counter(record.reason for record in Results(target).read_records(lambda _: None)) == measured
     assert set(measured.values()) == {1}
     assert not any("stranger" in reason for reason in measured)
     shutil.rmtree(tmp_path, ignore_errors=True)

@@ -11,8 +11,8 @@ from typing import Any
 from found import Folder, Found, Start
 from kinds import Damage
 
-from gpubench.results.file_names import parse_name
-from gpubench.results.stored_record import DamagedError, parse_attempt
+from gpubench.results.file_names import parse_file_name
+from gpubench.results.stored_record import DamagedRecordError, parse_attempt
 from gpubench.schema.record import Record
 
 CODES = (0, 1, 4, 75)
@@ -42,7 +42,7 @@ def whole(found: Found) -> str:
         for path, content in folder.records.items():
             try:
                 _records(path, content)
-            except DamagedError as error:
+            except DamagedRecordError as error:
                 return f"{path} {error}"
     return ""
 
@@ -86,7 +86,7 @@ def numbered(found: Found) -> str:
         for record in _records(path, content):
             numbers.setdefault(record.trial_id, set()).add(record.attempt)
     for log in found.last.logs:
-        if name := parse_name(Path(log[1:3], f"{log}.log")):
+        if name := parse_file_name(Path(log[1:3], f"{log}.log")):
             numbers.setdefault(name.unit_id, set()).add(name.number)
     gaps = [trial for trial, seen in numbers.items() if seen != set(range(1, len(seen) + 1))]
     return f"gaps in the attempts of {', '.join(gaps)}" if gaps and not _is_removed(found) else ""

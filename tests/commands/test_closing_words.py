@@ -9,9 +9,9 @@ from benches import node_of
 
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.wall_time import UnstartedUnits
-from gpubench.run.closing import closing_lines
+from gpubench.run.closing import list_closing_lines
 from gpubench.run.limits import BatchJob, Limits, LostGpus, RoundsLimit, StopRequest
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 
 
 def limits(*, rounds: Rounds | None = None, **certainty: Any) -> Limits:
@@ -23,17 +23,19 @@ def limits(*, rounds: Rounds | None = None, **certainty: Any) -> Limits:
     )
 
 
-def said(summary: Summary, reached: Limits | None = None, workers: list[str] | None = None) -> list[str]:
+def said(summary: SweepSummary, reached: Limits | None = None, workers: list[str] | None = None) -> list[str]:
     """What is said at the end of a sweep into out/x, with a limit of 90 s a trial."""
-    lines = closing_lines(summary, reached or limits(), Path("out/x"), workers=workers or [], timeout_s=90.0)
+    lines = list_closing_lines(
+        summary, reached or limits(), Path("out/x"), workers=workers or [], timeout_s=90.0
+    )
     return list(lines)
 
 
 def test_who_failed_and_who_timed_out_are_told_apart_with_the_limit_and_what_to_do() -> None:
-    assert said(Summary(ran=1, failed=1)) == [
+    assert said(SweepSummary(ran=1, failed=1)) == [
         "1 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again"
     ]
-    assert said(Summary(ran=5, failed=2, timed_out=3)) == [
+    assert said(SweepSummary(ran=5, failed=2, timed_out=3)) == [
         "2 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again",
         "3 timed out: where each stood is in out/x/trials.csv, the logs in out/x/logs; "
         "--retry timeout --timeout 180s gives twice the time",
@@ -41,24 +43,24 @@ def test_who_failed_and_who_timed_out_are_told_apart_with_the_limit_and_what_to_
 
 
 def test_a_sweep_without_work_says_so_with_the_counts() -> None:
-    assert said(Summary(reused=1, timed_out=1))[0] == (
+    assert said(SweepSummary(reused=1, timed_out=1))[0] == (
         "nothing left to do: 1 done, 0 skipped, 0 failed and 1 timed out before"
     )
-    busy: list[tuple[Summary, Limits]] = [
-        (Summary(ran=1), limits()),
-        (Summary(elsewhere=1), limits()),
-        (Summary(), limits(is_over_budget=True)),
+    busy: list[tuple[SweepSummary, Limits]] = [
+        (SweepSummary(ran=1), limits()),
+        (SweepSummary(elsewhere=1), limits()),
+        (SweepSummary(), limits(is_over_budget=True)),
     ]
     late = limits()
     late.batch_job.late.never["t1"] = 9.0
-    for summary, reached in [*busy, (Summary(), late)]:
+    for summary, reached in [*busy, (SweepSummary(), late)]:
         assert not any(line.startswith("nothing left") for line in said(summary, reached))
 
 
 def test_a_stop_is_said_first_and_explains_all_that_is_left() -> None:
     reached = limits(unsure=2, rounds=Rounds(within_pct=2.0))
     reached.stop.is_resumable = True
-    lines = said(Summary(failed=1), reached)
+    lines = said(SweepSummary(failed=1), reached)
     assert (lines[0], len(lines)) == ("stopped; to continue, run the same command again", 2)
 
 
@@ -67,7 +69,7 @@ def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
     reached.batch_job.late = UnstartedUnits(
         job="SLURM job 7", left_s=30.0, whole_s=600.0, waiting={"t1": 90.0}
     )
-    assert said(Summary(ran=1), reached) == [
+    assert said(SweepSummary(ran=1), reached) == [
         "no time for what is left: 1 unit, of which the shortest takes about 2 min, and SLURM job 7 has 30 s for it; "
         "to continue, run the same command again"
     ]
@@ -87,12 +89,12 @@ def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
     ],
 )  # fmt: skip
 def test_what_ended_further_rounds_is_said(given: dict[str, Any], rounds: Rounds, line: str | None) -> None:
-    assert limits(rounds=rounds, **given).certainty.closing_line() == line
+    assert limits(rounds=rounds, **given).certainty.format_closing_line() == line
 
 
 def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left() -> None:
     workers = [f"process {number} on n{number}" for number in range(1, 5)]
-    assert said(Summary(elsewhere=3), workers=workers) == [
+    assert said(SweepSummary(elsewhere=3), workers=workers) == [
         "4 others (process 1 on n1, process 2 on n2, process 3 on n3 and 1 more) are at work on 3 of its trials and "
         "groups, which the table lacks yet; gpubench status out/x tells how far they are"
     ]

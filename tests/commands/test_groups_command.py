@@ -22,7 +22,7 @@ BASE = (
 
 def chosen(place: Place) -> list[Record]:
     """The attempts that count: trials alone, then jobs in their order."""
-    found = select_first_round(Results(place.home / "out").records()).values()
+    found = select_first_round(Results(place.home / "out").read_records()).values()
     return sorted(found, key=lambda r: (r.group or "", str(r.trial.cpu_sharing), r.job or ""))
 
 

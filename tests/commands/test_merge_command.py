@@ -50,7 +50,7 @@ def test_of_a_folder_in_which_a_sweep_measures_what_is_there_is_copied_and_it_is
     for name in "ab":
         swept(tmp_path / name, name, "16")
     claims = WorkClaims(tmp_path / "b")
-    claims.take(WorkItem("t0123456789a", 1, "a machine"))
+    claims.claim_item(WorkItem("t0123456789a", 1, "a machine"))
     ended = merge("a", "b", "--out", "c")
     assert ended.returncode == 0
     assert ended.stdout.startswith("c: 2 attempts added")

@@ -41,7 +41,7 @@ def test_a_folder_is_packed_read_and_unpacked(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["pack", "unpack"])
 def test_a_folder_in_which_a_sweep_measures_is_refused(run: Run, tmp_path: Path, command: str) -> None:
     swept(tmp_path / "a", "one", "16")
-    WorkClaims(tmp_path / "a").take(WorkItem("t0123456789a", 1, "a machine"))
+    WorkClaims(tmp_path / "a").claim_item(WorkItem("t0123456789a", 1, "a machine"))
     ended = run(command, "a")
     assert (ended.returncode, ended.stdout) == (4, "")
     assert f"process {os.getpid()} on " in ended.stderr

@@ -15,11 +15,11 @@ import pytest
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.safe_name import safe_name
+from gpubench.basics.safe_name import make_safe_name
 from gpubench.commands.plot import plot as plot_folders
 from gpubench.render import draw
 from gpubench.render.pictures.pictures import KINDS
-from gpubench.results.packed import unpack
+from gpubench.results.packed import unpack_folder
 
 Plot = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -85,7 +85,7 @@ def test_a_read_only_folder_says_so(plot: Plot, results: Path) -> None:
 
 @pytest.mark.slow
 def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path: Path) -> None:
-    unpack(results, print)
+    unpack_folder(results, print)
     name = next(path.name for path in sorted((results / "samples").glob("*/*.csv"))).rpartition("-")[0]
     ended = plot(results, "--trial", name[:6], "--out", tmp_path / "out")
     assert ended.returncode == 0, ended.stderr
@@ -116,7 +116,7 @@ def test_wrong_options_are_told(plot: Plot, results: Path, given: tuple[str, ...
 
 @pytest.mark.slow
 def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path) -> None:
-    unpack(results, print)
+    unpack_folder(results, print)
     damaged = min((results / "records").glob("*/*.json"))
     damaged.write_text("{")
     for path in (results / "samples").glob("*/*.csv"):
@@ -167,7 +167,7 @@ def test_descriptions_need_no_converter() -> None:
     ],
 )  # fmt: skip
 def test_names_of_files_are_safe(name: str, safe: str) -> None:
-    assert safe_name(name, "picture") == safe
+    assert make_safe_name(name, "picture") == safe
 
 
 def test_the_docs_name_every_picture() -> None:

@@ -22,7 +22,7 @@ SWEEP = ("sweep", "--model", "lenet", *ON_CPU)
 
 
 def records(place: Place) -> list[Record]:
-    return Results(place.home / "out").records()
+    return Results(place.home / "out").read_records()
 
 
 def rounds(place: Place) -> Counter[tuple[int | None, int, str]]:

@@ -76,7 +76,7 @@ def test_a_running_sweep_is_named_and_not_disturbed(status: Status, tmp_path: Pa
     job = swept(tmp_path / "a", "one", "16,32", stop_after=1)
     claims = WorkClaims(tmp_path / "a")
     (missing,) = {one.trial_id for one in job.plan.jobs} - {one.trial_id for one in job.records}
-    claims.take(WorkItem(missing, 1, "a machine"))
+    claims.claim_item(WorkItem(missing, 1, "a machine"))
     log = Results(tmp_path / "a").make_log_path(missing, "1")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
@@ -93,8 +93,8 @@ def test_a_running_sweep_is_named_and_not_disturbed(status: Status, tmp_path: Pa
 def test_a_sweep_that_was_killed_and_one_on_another_host(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16,32", stop_after=1)
     item = WorkItem("t0123456789a", 1, "a machine")
-    WorkClaims(tmp_path / "a").take(item)
-    path = item.path(tmp_path / "a", 1)
+    WorkClaims(tmp_path / "a").claim_item(item)
+    path = item.make_claim_path(tmp_path / "a", 1)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"began": "1"}))
     ended = status("a")
     assert ended.returncode == 75

@@ -13,7 +13,7 @@ import pytest
 from place import HELD, LIMIT_S, LOAD, SMALL, TINY, Place, all_gone, until
 from warm_command import Started
 
-from gpubench.results.file_names import parse_name
+from gpubench.results.file_names import parse_file_name
 from gpubench.schema.columns import COLUMNS
 from gpubench.store.work_claims import list_workers
 
@@ -122,7 +122,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     assert again.returncode == 0, again.stderr
     assert dict(place.trials()["status"]) == {8: "ok", 16: "ok"}
     (trial_id,) = place.trials().loc[[8], "trial_id"]
-    kept = {parse_name(path) for path in (place.home / "results").rglob("records/*/*.json")}
+    kept = {parse_file_name(path) for path in (place.home / "results").rglob("records/*/*.json")}
     numbers = {name.number for name in kept if name and name.unit_id == trial_id}
     # Attempt 1 was killed and left its log only.
     assert numbers == {2, 3}

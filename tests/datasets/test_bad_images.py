@@ -195,7 +195,7 @@ def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
 def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Path) -> None:
     resized = resize.resize(tree, tmp_path / "small", size=8, without=without)
     assert (resized.train_images, resized.val_images) == (16, 4)
-    arrays = decoded.decode(tree, tmp_path / "arrays", size=8, without=without)
+    arrays = decoded.decode_folder(tree, tmp_path / "arrays", size=8, without=without)
     assert [len(decoded.open_decoded(arrays, split)[1]) for split in ("train", "val")] == [16, 4]
     assert decoded.is_complete(arrays)
 

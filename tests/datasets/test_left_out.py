@@ -18,8 +18,8 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.plan import Plan, expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.render.live import QuietView
-from gpubench.results.plans import stored_plans
-from gpubench.run.images import left_out_lines, store_left_out
+from gpubench.results.plans import read_stored_plans
+from gpubench.run.images import list_left_out_lines, store_left_out
 from gpubench.run.preparing import make_images
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema.record import Record
@@ -83,7 +83,7 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
             make_images(work, work.list_round(1), QuietView(), lambda: False)
             run_with(server, work, QuietView())
             records[policy] = work.records[before:]
-            told = left_out_lines(sources, work.runner.results)
+            told = list_left_out_lines(sources, work.runner.results)
     return Swept(
         root=root,
         results=place / "results",
@@ -143,7 +143,7 @@ def stored_plans_of(swept: Swept) -> tuple[list[Plan], list[str]]:
     from gpubench.results.store import Results
 
     results = Results(swept.results)
-    found, problems = stored_plans(results, results.records())
+    found, problems = read_stored_plans(results, results.read_records())
     return [one.plan for one in found], problems
 
 

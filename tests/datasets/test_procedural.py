@@ -52,7 +52,7 @@ def test_other_sizes_can_be_drawn(width: int, height: int) -> None:
 
 def test_class_names_sort_in_the_order_of_their_labels_and_the_built_in_ones_differ_in_kind() -> None:
     for count in (2, 16, 120):
-        names = [procedural.class_name(label, count) for label in range(count)]
+        names = [procedural.make_class_name(label, count) for label in range(count)]
         assert names == sorted(names)
-    kinds = {procedural.class_name(label, 16).split("-", 1)[1] for label in range(16)}
+    kinds = {procedural.make_class_name(label, 16).split("-", 1)[1] for label in range(16)}
     assert len(kinds) == 16

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import GpubenchError, UnusableError
-from gpubench.basics.safe_name import safe_name
+from gpubench.basics.safe_name import make_safe_name
 from gpubench.render.draw import draw_file
 from gpubench.render.pictures.pictures import Picture, list_pictures
 from gpubench.results.whole_file import write_whole
@@ -44,7 +44,7 @@ def draw_pictures(home: Path) -> Iterator[tuple[Path, bytes]]:
     """Each path with what is to stand there. `home`: the folder that holds the results folders."""
     for name in PICTURES:
         for picture in list_main(home, name):
-            path = home / name / "plots" / f"{safe_name(picture.name, 'picture')}.svg"
+            path = home / name / "plots" / f"{make_safe_name(picture.name, 'picture')}.svg"
             yield path, draw_file(picture.description, "svg")
 
 
@@ -62,7 +62,9 @@ def begin_page(home: Path, name: str) -> str:
     """What stands below the heading of a folder's page: what was found, and its pictures."""
     pictures = list_main(home, name)
     found = " ".join(f"**{picture.title}.**" for picture in pictures)
-    shown = [f"![{picture.title}](plots/{safe_name(picture.name, 'picture')}.svg)" for picture in pictures]
+    shown = [
+        f"![{picture.title}](plots/{make_safe_name(picture.name, 'picture')}.svg)" for picture in pictures
+    ]
     return "\n\n".join([found, *shown])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import scripted
 
 from gpubench.doctor.context import CheckContext, CheckResult, TorchReport
-from gpubench.node.environment import Machine, visible_gpus
+from gpubench.node.environment import Machine, list_visible_gpus
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment
 from gpubench.plan.sweep_options import Options
@@ -22,7 +22,7 @@ def context(
 ) -> CheckContext:
     """A machine with these GPUs."""
     nvml, environ = nvml or NoNvml("none here"), environ or {}
-    gpus = visible_gpus(nvml.devices, environ.get("CUDA_VISIBLE_DEVICES"))
+    gpus = list_visible_gpus(nvml.devices, environ.get("CUDA_VISIBLE_DEVICES"))
     machine = machine or dataclasses.replace(scripted.computer(), gpus=gpus, driver=nvml.driver)
     return CheckContext(
         nvml=nvml,

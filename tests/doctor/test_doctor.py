@@ -15,7 +15,7 @@ from rich.console import Console
 import gpubench
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer, gpus
-from gpubench.doctor.checks import CHECKS, examine
+from gpubench.doctor.checks import CHECKS, run_checks
 from gpubench.doctor.context import CheckResult
 
 LIMIT_S = 120
@@ -220,7 +220,7 @@ def test_a_check_that_breaks_is_a_finding_and_the_others_go_on() -> None:
     def fine(_: Any) -> Any:
         yield a_finding(name="after")
 
-    found = list(examine(None, {"first": (breaks,), "second": (fine,)}))  # type: ignore[arg-type]
+    found = list(run_checks(None, {"first": (breaks,), "second": (fine,)}))  # type: ignore[arg-type]
     assert [(f.group, f.name) for f in found] == [
         ("first", "before"), ("checks that broke", "breaks"), ("second", "after"),
     ]  # fmt: skip
@@ -233,7 +233,7 @@ def test_ctrl_c_is_no_finding() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(examine(None, {"group": (stopped,)}))  # type: ignore[arg-type]
+        list(run_checks(None, {"group": (stopped,)}))  # type: ignore[arg-type]
 
 
 def test_on_a_terminal_everything_fits_and_nothing_is_lost() -> None:

@@ -42,7 +42,7 @@ def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None
         raise watched.HostError("a sandboxed kernel")
 
     monkeypatch.setattr(host_load.host, "read_cpu_time", nothing)
-    monkeypatch.setattr(watched.ProcessTree, "pss_mib", nothing)
+    monkeypatch.setattr(watched.ProcessTree, "read_pss_mib", nothing)
     found = by_name(host.check_cpus(context()))
     assert (found["CPU time"].verdict, found["host memory"].verdict) == ("no", "no")
 

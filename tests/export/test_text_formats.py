@@ -18,7 +18,7 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.export.formats import FORMATS
-from gpubench.results.csv_text import DIALECTS, csv_text
+from gpubench.results.csv_text import DIALECTS, format_csv
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -169,7 +169,7 @@ def test_trials_and_epochs_are_what_a_sweep_leaves(run: Export, tmp_path: Path) 
     ],
 )  # fmt: skip
 def test_text_is_never_run_and_numbers_stay_numbers(dialect: object, value: object, cell: str) -> None:
-    text = csv_text(["a"], [[value]], dialect=dialect)  # type: ignore[arg-type]
+    text = format_csv(["a"], [[value]], dialect=dialect)  # type: ignore[arg-type]
     delimiter = dialect.delimiter  # type: ignore[attr-defined]
     (_, (found,)) = (
         csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=delimiter)
@@ -183,7 +183,7 @@ def test_text_is_never_run_and_numbers_stay_numbers(dialect: object, value: obje
     ("dialect", "cell"), [("plain", "-18.4570"), ("excel", "-18.4570"), ("excel-eu", "-18,4570")]
 )
 def test_a_figure_has_the_decimal_sign_of_its_dialect(dialect: str, cell: str) -> None:
-    assert csv_text(["a"], [[-18.457]], dialect=DIALECTS[dialect]).splitlines()[1] == cell
+    assert format_csv(["a"], [[-18.457]], dialect=DIALECTS[dialect]).splitlines()[1] == cell
 
 
 def test_json_is_valid_typed_and_has_what_the_table_says(run: Export, folder: Path) -> None:

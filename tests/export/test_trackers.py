@@ -15,7 +15,7 @@ import pytest
 from warm_command import WarmCommand
 
 from gpubench.export.formats import TRACKERS, need_package
-from gpubench.results.packed import PACKED, unpack
+from gpubench.results.packed import PACKED, unpack_folder
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
 PAIRS = Path(__file__).parents[2] / "results" / "h200-pairs-2026"
@@ -30,7 +30,7 @@ def stored(tmp_path: Path) -> Path:
     folder = tmp_path / "pairs"
     shutil.copytree(PAIRS / "records", folder / "records")
     shutil.copy(PAIRS / PACKED, folder)
-    unpack(folder, print)
+    unpack_folder(folder, print)
     for path in folder.glob("*/*/[!t]*"):
         path.unlink()
     (bad,) = folder.glob("records/e2/*.json")

@@ -23,15 +23,15 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sweep_options import Options
-from gpubench.results.csv_text import csv_text
-from gpubench.results.plans import stored_plans
-from gpubench.results.rows import epoch_rows, make_row
+from gpubench.results.csv_text import format_csv
+from gpubench.results.plans import read_stored_plans
+from gpubench.results.rows import list_epoch_rows, make_row
 from gpubench.results.store import Results
-from gpubench.results.stored_record import DamagedError, read_attempt
+from gpubench.results.stored_record import DamagedRecordError, read_attempt
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.order import transforms
+from gpubench.schema.order import parse_transforms
 
 
 class RefusedError(Exception):
@@ -54,11 +54,11 @@ def _record(name: str) -> Callable[[bytes, Path], None]:
         path.write_bytes(text)
         try:
             records = read_attempt(path)
-        except DamagedError as error:
+        except DamagedRecordError as error:
             raise RefusedError(str(error)) from None
         names = [column.name for column in COLUMNS]
-        csv_text(names, (map(make_row(record).get_value, names) for record in records))
-        csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(records))
+        format_csv(names, (map(make_row(record).get_value, names) for record in records))
+        format_csv([column.name for column in EPOCH_COLUMNS], list_epoch_rows(records))
 
     return read_it
 
@@ -68,7 +68,7 @@ def _plan(text: bytes, folder: Path) -> None:
     path = results.make_plan_path("x", "01234567")
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(text)
-    found, problems = stored_plans(results, [])
+    found, problems = read_stored_plans(results, [])
     if problems:
         raise RefusedError(problems[0].removeprefix(str(folder)))
     for one in found:
@@ -81,8 +81,8 @@ def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
         plan = expand_experiment(asked(), device="cpu", sources=Given(), cpus=8)
         for variant in plan.experiment.own_variants.values():
             definition = variant.make_definition()
-            transforms(definition["cpu"], 224)
-            transforms(definition["gpu"], 224)
+            parse_transforms(definition["cpu"], 224)
+            parse_transforms(definition["gpu"], 224)
     except UsageError as error:
         raise RefusedError(str(error)) from None
     except OSError as error:  # as the command does: a name may be longer than a file's can be
@@ -182,7 +182,7 @@ def _job(text: bytes, _: Path) -> None:
     except UsageError as error:
         raise RefusedError(str(error)) from None
     script = dataclasses.replace(JOB, options=options, time=time, command=["gpubench", "sweep", file or ""])
-    assert script.text().startswith("#!/bin/bash\n")
+    assert script.format_script().startswith("#!/bin/bash\n")
 
 
 def _time_left(text: bytes, _: Path) -> None:

@@ -68,7 +68,7 @@ class Two:
     ) -> tuple[Attempt, tuple[str, str], str]:
         """The attempt, how it ended, and its log."""
         order, job, resolved = self.order(folder, **fields)
-        done = self.cluster.run(
+        done = self.cluster.run_trial(
             order,
             (),
             nodes=2,
@@ -126,8 +126,8 @@ def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None
     # Both read the same clock here.
     assert abs(second.clock_offset_s) < 0.05
     assert len(done.watched.parts) == 2
-    assert all(part.samples.series("cpu_tree_s").values for part in done.watched.parts)
-    assert all(part.samples.series("host_mem_mib").values for part in done.watched.parts)
+    assert all(part.samples.find_series("cpu_tree_s").values for part in done.watched.parts)
+    assert all(part.samples.find_series("host_mem_mib").values for part in done.watched.parts)
     nothing_is_left(tmp_path)
 
 

@@ -13,12 +13,12 @@ from gpubench.node.environment import (
     Gpu,
     Machine,
     collect_environment_facts,
+    find_memory_mib,
+    list_visible_gpus,
     make_machine,
     make_machine_key,
-    memory_mib,
-    visible_gpus,
 )
-from gpubench.plan.shares import default_workers
+from gpubench.plan.shares import count_default_workers
 from gpubench.schema.columns import ENVIRONMENT
 
 
@@ -62,7 +62,7 @@ class Inventory:
     ],
 )
 def test_visible_devices_as_cuda_reads_them(spec: str | None, seen: list[str]) -> None:
-    gpus = visible_gpus(FOUR, spec)
+    gpus = list_visible_gpus(FOUR, spec)
     assert [g.uuid.removeprefix("GPU-") for g in gpus] == seen
     assert [g.index for g in gpus] == list(range(len(seen)))
 
@@ -79,7 +79,7 @@ def test_visible_devices_as_cuda_reads_them(spec: str | None, seen: list[str]) -
     ],
 )
 def test_slices_stand_for_the_gpu_that_they_are_cut_from(spec: str | None, seen: list[str]) -> None:
-    assert [g.uuid for g in visible_gpus(CUT, spec)] == seen
+    assert [g.uuid for g in list_visible_gpus(CUT, spec)] == seen
 
 
 # ---------------------------------------------------------------- CPUs
@@ -248,7 +248,7 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
     own.mkdir(parents=True)
 
     def found(granted: int | None) -> int | None:
-        return memory_mib(granted, membership, mount, meminfo)
+        return find_memory_mib(granted, membership, mount, meminfo)
 
     assert found(None) == 8192
     assert found(4000) == 4000
@@ -262,7 +262,7 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
     old.mkdir(parents=True)
     (old / "memory.limit_in_bytes").write_text(f"{700 << 20}\n")
     assert found(None) == 700
-    assert memory_mib(None, tmp_path / "no", mount, tmp_path / "no") is None
+    assert find_memory_mib(None, tmp_path / "no", mount, tmp_path / "no") is None
 
 
 def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
@@ -311,5 +311,5 @@ def test_the_ranks_of_a_trial_share_the_cpus_of_a_grant_of_two_gpus(
     seen = make_machine(Inventory(FOUR[:2]), OF_TWO_GPUS | more)
     assert (len(seen.gpus), seen.cpu_count, seen.is_unbound) == (2, 4, True)
     # All four load for a trial on one GPU; two for each rank of one on both.
-    workers = [default_workers(seen.cpu_count, ranks, "cuda") for ranks in (1, 2)]
+    workers = [count_default_workers(seen.cpu_count, ranks, "cuda") for ranks in (1, 2)]
     assert workers == [4, 4]

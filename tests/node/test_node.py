@@ -48,7 +48,7 @@ class ByWire(Node):
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
     ) -> list[Attempt]:
-        done = Node.run(
+        done = Node.run_unit(
             self,
             sent(orders),
             sent(left_out),
@@ -69,7 +69,7 @@ def swept(folder: Path, kind: type[Node], launcher: Scripted, *jobs: str) -> lis
     work.runner.node = kind(nvml=node.nvml, machine=machine)
     work.runner.results.create()
     run_with(launcher, work, Heard())
-    return sorted(work.runner.results.records(), key=lambda r: (r.group or "", r.trial.batch_size or 0))
+    return sorted(work.runner.results.read_records(), key=lambda r: (r.group or "", r.trial.batch_size or 0))
 
 
 def filled(record: Record) -> dict[str, Any]:
@@ -109,7 +109,9 @@ def test_a_trial_s_folder_is_made_and_removed_where_it_runs(
 
     node.launcher = Scripted(notes)
     orders = [scripted.order(jobs=2), scripted.order(jobs=2)]
-    node.run(orders, [(), ("a.png", "b.png")], timeout_s=5, should_stop=lambda: False, look=lambda _: None)
+    node.run_unit(
+        orders, [(), ("a.png", "b.png")], timeout_s=5, should_stop=lambda: False, look=lambda _: None
+    )
     (first, *_), (second, *_) = seen
     assert first != second
     assert [(folder.parents[1], is_there) for folder, is_there, _ in seen] == [(tmp_path, True)] * 2

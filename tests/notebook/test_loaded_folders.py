@@ -130,7 +130,7 @@ def test_samples_are_marked_by_the_windows_of_the_record(copies: LoadedFolders) 
     made = copies.samples(trial_id)
     assert list(made.columns) == [column.name for column in SAMPLE_COLUMNS]
     assert made.attrs["units"]["t_s"] == "s"
-    (one,) = [one for one in Results(copies.folders[0].path).records() if one.trial_id == trial_id]
+    (one,) = [one for one in Results(copies.folders[0].path).read_records() if one.trial_id == trial_id]
     assert one.span is not None
     assert made["t_s"].is_monotonic_increasing
     for window in one.windows:

@@ -44,7 +44,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_script(name: str) -> None:
-    golden.check(GOLDEN / f"{name}.sbatch", SCRIPTS[name].text())
+    golden.check(GOLDEN / f"{name}.sbatch", SCRIPTS[name].format_script())
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -52,7 +52,7 @@ def test_shellcheck_finds_nothing(name: str, tmp_path: Path) -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("no shellcheck here (apt-get install shellcheck)")
     file = tmp_path / "script"
-    file.write_text(SCRIPTS[name].text())
+    file.write_text(SCRIPTS[name].format_script())
     done = subprocess.run(["shellcheck", "--severity=style", str(file)], capture_output=True, text=True)
     assert done.stdout == ""
 

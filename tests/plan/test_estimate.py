@@ -19,7 +19,7 @@ from gpubench.plan.estimate import (
     Estimate,
     Forecast,
     estimate_trials,
-    format_asked_seconds,
+    format_exact_seconds,
     format_seconds,
 )
 from gpubench.plan.resolve import ResolvedTrial
@@ -248,4 +248,4 @@ def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
     [(90, "90 s"), (0.5, "0.5 s"), (100, "100 s"), (600, "10 min"), (5400, "90 min"), (7200, "2 h")],
 )
 def test_a_time_that_was_asked_for_is_told_exactly(seconds: float, said: str):
-    assert format_asked_seconds(seconds) == said
+    assert format_exact_seconds(seconds) == said

@@ -4,17 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.max_batch import Edge, find_edge, find_size_step, next_size
+from gpubench.plan.max_batch import MemoryEdge, choose_next_size, find_edge, find_size_step
 
 
 @pytest.mark.parametrize(
     ("ran", "full", "found"),
     [
-        ([16, 64, 32], [128, 256], Edge(ran=64, full=128)),
-        ([16], [], Edge(ran=16)),
-        ([], [16], Edge(full=16)),
-        ([16, 256], [64], Edge(ran=256)),  # one that ran out below a size that ran tells nothing of the edge
-        ([], [], Edge()),
+        ([16, 64, 32], [128, 256], MemoryEdge(ran=64, full=128)),
+        ([16], [], MemoryEdge(ran=16)),
+        ([], [16], MemoryEdge(full=16)),
+        (
+            [16, 256],
+            [64],
+            MemoryEdge(ran=256),
+        ),  # one that ran out below a size that ran tells nothing of the edge
+        ([], [], MemoryEdge()),
     ],
 )
 def test_the_edge_lies_above_the_largest_that_ran(ran, full, found):
@@ -32,33 +36,35 @@ def test_how_finely_sizes_are_told_apart(size, each, fine):
 @pytest.mark.parametrize(
     ("known", "guesses", "size"),
     [
-        (Edge(ran=512), [2970, 2960, 2990], 2968),  # the line's best guess first, in steps of 8
-        (Edge(ran=512, full=2968), [2970, 2960, 2990], 2960),  # then the ends of its interval
-        (Edge(ran=512, full=2960), [2970, 2964, 2990], 2936),  # then as much again below the line
-        (Edge(ran=512, full=2500), [2970, 2964, 2990], 1560),
-        (Edge(ran=512, full=2960), [], 1736),  # without a line half way
-        (Edge(ran=2944), [2940, 2930, 2950], 2976),  # all guesses ran: as much again above the line
-        (Edge(ran=2944), [2844, 2830, 2860], 3168),
-        (Edge(ran=2944), [2970, 2940, 3010], 3008),
-        (Edge(ran=2944, full=2976), [2970], None),
-        (Edge(ran=512), [], 1024),  # and without a line twice as many
-        (Edge(full=512), [], 256),
-        (Edge(), [100], None),
-        (Edge(ran=8000), [9000], 8960),
-        (Edge(ran=8960), [20_000], 9984),
-        (Edge(ran=9984), [20_000], 10_000),
-        (Edge(ran=10_000), [20_000], None),
+        (MemoryEdge(ran=512), [2970, 2960, 2990], 2968),  # the line's best guess first, in steps of 8
+        (MemoryEdge(ran=512, full=2968), [2970, 2960, 2990], 2960),  # then the ends of its interval
+        (MemoryEdge(ran=512, full=2960), [2970, 2964, 2990], 2936),  # then as much again below the line
+        (MemoryEdge(ran=512, full=2500), [2970, 2964, 2990], 1560),
+        (MemoryEdge(ran=512, full=2960), [], 1736),  # without a line half way
+        (MemoryEdge(ran=2944), [2940, 2930, 2950], 2976),  # all guesses ran: as much again above the line
+        (MemoryEdge(ran=2944), [2844, 2830, 2860], 3168),
+        (MemoryEdge(ran=2944), [2970, 2940, 3010], 3008),
+        (MemoryEdge(ran=2944, full=2976), [2970], None),
+        (MemoryEdge(ran=512), [], 1024),  # and without a line twice as many
+        (MemoryEdge(full=512), [], 256),
+        (MemoryEdge(), [100], None),
+        (MemoryEdge(ran=8000), [9000], 8960),
+        (MemoryEdge(ran=8960), [20_000], 9984),
+        (MemoryEdge(ran=9984), [20_000], 10_000),
+        (MemoryEdge(ran=10_000), [20_000], None),
     ],
 )
 def test_the_next_size(known, guesses, size):
-    assert next_size(known, guesses, 1, 10_000) == size
+    assert choose_next_size(known, guesses, 1, 10_000) == size
 
 
-def search(truth: int, begin: int, guesses: list[float], each: int, most: int) -> tuple[Edge, list[int]]:
+def search(
+    truth: int, begin: int, guesses: list[float], each: int, most: int
+) -> tuple[MemoryEdge, list[int]]:
     """The search on a machine on which batches up to `truth` fit."""
     ran, full = ([begin], []) if begin <= truth else ([], [begin])
     tried = []
-    while (size := next_size(find_edge(ran, full), guesses, each, most)) is not None:
+    while (size := choose_next_size(find_edge(ran, full), guesses, each, most)) is not None:
         tried.append(size)
         (ran if size <= truth else full).append(size)
         assert len(tried) < 60

@@ -16,7 +16,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.plan import MOST_COMBINATIONS, Plan, expand_experiment, plan_id
+from gpubench.plan.plan import MOST_COMBINATIONS, Plan, derive_plan_id, expand_experiment
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
 from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
@@ -313,7 +313,7 @@ def test_a_stored_plan_keeps_everything() -> None:
 
 def test_a_plan_is_named_by_its_trials() -> None:
     one, same, other = (plan(experiment(batch_size=b)) for b in ([16, 32], [16, 32], [16, 33]))
-    assert plan_id(one.units) == plan_id(same.units) != plan_id(other.units)
+    assert derive_plan_id(one.units) == derive_plan_id(same.units) != derive_plan_id(other.units)
 
 
 # ---- skipping ----

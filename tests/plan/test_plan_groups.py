@@ -14,7 +14,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.plan import Plan, Unit, expand_experiment, plan_id
+from gpubench.plan.plan import Plan, Unit, derive_plan_id, expand_experiment
 from gpubench.plan.sweep_options import Options
 
 CPUS = 16
@@ -261,7 +261,7 @@ def test_a_stored_plan_has_the_same_units_elsewhere(cpus: int, sharing: str) -> 
     )
     assert again.groups == experiment.groups
     assert ids(plan(again, cpus=cpus)) == ids(made)
-    assert plan_id(plan(again, cpus=cpus).units) == plan_id(made.units)
+    assert derive_plan_id(plan(again, cpus=cpus).units) == derive_plan_id(made.units)
 
 
 JOBS = st.lists(

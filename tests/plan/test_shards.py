@@ -15,7 +15,7 @@ from gpubench.plan import shards
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.plan import Plan, Unit, expand_experiment
 from gpubench.plan.shards import Shard, group_inseparable_units, select_part, select_parts
-from gpubench.plan.skips import chain_key
+from gpubench.plan.skips import make_chain_key
 
 SOURCES = Given()
 GRID = """name = "x"
@@ -83,7 +83,9 @@ def test_what_belongs_together_stays_together(name: str, count: int) -> None:
             alone = job.membership.solo if job.membership else job
             where.setdefault(alone.trial_id, set()).add(number)
             if whole.device == "cuda":
-                where.setdefault(chain_key(alone.trial, alone.variant.make_definition()), set()).add(number)
+                where.setdefault(make_chain_key(alone.trial, alone.variant.make_definition()), set()).add(
+                    number
+                )
     assert {len(numbers) for numbers in where.values()} == {1}
 
 

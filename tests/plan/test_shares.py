@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.shares import Share, default_workers, divide_cpus, make_solo_trial
+from gpubench.plan.shares import CpuShare, count_default_workers, divide_cpus, make_solo_trial
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial, make_trial
 
@@ -65,9 +65,9 @@ def test_loaders_of_jobs_of_several_ranks_and_on_a_cpu() -> None:
 
 
 def test_on_a_cpu_a_quarter_loads() -> None:
-    found = [default_workers(cpus, ranks, "cpu") for cpus, ranks in ((1, 1), (4, 1), (16, 1), (16, 2))]
+    found = [count_default_workers(cpus, ranks, "cpu") for cpus, ranks in ((1, 1), (4, 1), (16, 1), (16, 2))]
     assert found == [1, 1, 4, 4], "at least one"
-    assert [default_workers(cpus, ranks, "cuda") for cpus, ranks in ((1, 1), (8, 3))] == [1, 6]
+    assert [count_default_workers(cpus, ranks, "cuda") for cpus, ranks in ((1, 1), (8, 3))] == [1, 6]
 
 
 # ---- alone ----
@@ -130,6 +130,6 @@ def test_pinned_cpus_overlap_nowhere(jobs: list[Asked], cpus: int) -> None:
         assert max(taken) < cpus
 
 
-def _places(share: Share) -> range:
+def _places(share: CpuShare) -> range:
     assert share.first is not None
     return range(share.first, share.first + share.cpus)

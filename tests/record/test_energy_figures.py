@@ -25,12 +25,12 @@ def counter(samples: Samples, watts: float, gpu: str = "0", stride: float = 1.0,
     """Readings every `stride` seconds, and just after each edge, of a GPU that draws `watts` all the time."""
     times = {k * stride for k in range(round(30 / stride))} | {t + lag for w in WINDOWS for t in (w.t0, w.t1)}
     for t in sorted(times):
-        samples.add(t, metrics.ENERGY, 1e6 + watts * t, gpu)
+        samples.add_reading(t, metrics.ENERGY, 1e6 + watts * t, gpu)
 
 
 def polled(samples: Samples, watts: float, gpu: str = "0", start: float = 5, end: float = 30) -> None:
     for k in range(round((end - start) * 10)):
-        samples.add(start + k / 10, metrics.POWER, watts, gpu)
+        samples.add_reading(start + k / 10, metrics.POWER, watts, gpu)
 
 
 def test_the_counter_gives_the_mean_of_the_measured_epochs_over_all_gpus() -> None:
@@ -68,7 +68,7 @@ def test_without_a_counter_the_integral_is_the_figure_and_says_so() -> None:
 def test_steady_power_is_not_nothing_however_few_the_readings() -> None:
     samples = Samples()
     for t in (14.2, 15.1, 16.0, 16.9, 17.8, 18.7, 19.6, 20.5, 21.4, 22.3, 23.2, 24.1, 25.0):
-        samples.add(t, metrics.POWER, 100.0, "0")
+        samples.add_reading(t, metrics.POWER, 100.0, "0")
     assert compute_figures(watched(samples)).result["energy_j"] == pytest.approx(100 * 10 / 2)
 
 
@@ -76,14 +76,14 @@ def test_the_driver_s_own_samples_go_before_polls_where_they_cover_the_windows()
     samples = Samples()
     polled(samples, 100)
     for k in range(1250):
-        samples.add(5 + k / 50, "power_buffer_w", 200.0, "0")
+        samples.add_reading(5 + k / 50, "power_buffer_w", 200.0, "0")
     got = compute_figures(watched(samples))
     assert got.result["power_w"] == pytest.approx(200)
     assert "buffer" in got.provenance["power_w"]["source"]
     holed = Samples()
     polled(holed, 100)
     for k in [*range(500), *range(600, 1250)]:  # two seconds were lost
-        holed.add(5 + k / 50, "power_buffer_w", 200.0, "0")
+        holed.add_reading(5 + k / 50, "power_buffer_w", 200.0, "0")
     got = compute_figures(watched(holed))
     assert got.result["power_w"] == pytest.approx(100)
     assert "polled" in got.provenance["power_w"]["source"]
@@ -99,7 +99,7 @@ def test_the_driver_s_own_samples_go_before_polls_where_they_cover_the_windows()
 def test_a_counter_that_can_t_be_right_gives_no_figure(spoil, why: str) -> None:  # type: ignore[no-untyped-def]
     samples = Samples()
     for k in range(60):
-        samples.add(k / 2, metrics.ENERGY, spoil(k / 2), "0")
+        samples.add_reading(k / 2, metrics.ENERGY, spoil(k / 2), "0")
     got = compute_figures(watched(samples))
     assert got.result["energy_j"] is None
     polled(samples, 290)
@@ -111,7 +111,7 @@ def test_a_counter_that_can_t_be_right_gives_no_figure(spoil, why: str) -> None:
 def test_a_counter_that_was_not_read_at_an_edge_is_not_guessed_from_afar() -> None:
     samples = Samples()
     for t in (0.0, 5.0, 10.0, 22.0, 27.0, 30.0):
-        samples.add(t, metrics.ENERGY, 300 * t, "0")
+        samples.add_reading(t, metrics.ENERGY, 300 * t, "0")
     assert compute_figures(watched(samples)).result["energy_j"] is None
 
 
@@ -136,7 +136,7 @@ def test_pauses_between_short_epochs_are_not_the_epochs() -> None:
     samples = Samples()
     windows = tuple(Window(10 + 0.5 * k, 10.42 + 0.5 * k, k, True) for k in range(30))
     for k in range(30):
-        samples.add(9 + k, metrics.ENERGY, 300.0 * (9 + k), "0")
+        samples.add_reading(9 + k, metrics.ENERGY, 300.0 * (9 + k), "0")
     got = compute_figures(watched(samples, windows=windows))
     assert got.result["energy_source"] == "nvml-counter"
     assert got.result["energy_j"] == pytest.approx(300 * 0.42)
@@ -198,7 +198,7 @@ def test_readings_must_lie_near_a_window_s_edges(seconds: float, away_s: float, 
     samples = Samples()
     between = (window.t0 + 20 * k for k in range(1, 5) if 20 * k < seconds)
     for t in (window.t0 - away_s, *between, window.t1 + away_s):
-        samples.add(t, metrics.ENERGY, 300 * t, "0")
+        samples.add_reading(t, metrics.ENERGY, 300 * t, "0")
     polled(samples, 290, start=45, end=160)
     got = compute_figures(watched(samples, windows=(window,)))
     assert got.result["energy_source"] == ("nvml-counter" if counted else "nvml-power-integral")

@@ -20,7 +20,7 @@ from gpubench.record.epochs import (
     make_windows,
 )
 from gpubench.schema.events import End, Evaluated, Event, Steps
-from gpubench.stats.steps import step_mean
+from gpubench.stats.steps import estimate_step_mean
 
 BATCH = 16
 
@@ -283,10 +283,10 @@ def test_the_error_of_a_step_is_of_all_steps_of_the_window_and_of_epochs_without
     stream = compute_timing(
         make_stream_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60
     )["step_error_pct"]
-    whole = step_mean(times)
+    whole = estimate_step_mean(times)
     assert whole
     assert stream == pytest.approx(100 * whole.error, rel=1e-3)
-    later = step_mean([*times[1:24], *times[25:]])
+    later = estimate_step_mean([*times[1:24], *times[25:]])
     assert later
     epochs = of_epochs(make_epoch_rows(events, ranks=1, batch_size=1))["step_error_pct"]
     assert epochs == pytest.approx(100 * later.error, rel=1e-3) != pytest.approx(stream, rel=1e-3)

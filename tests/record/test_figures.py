@@ -39,7 +39,7 @@ def fill(
 ) -> None:
     for k in range(round(20 / period)):
         t = 5 + k * period
-        samples.add(t, metric, value(t), device)
+        samples.add_reading(t, metric, value(t), device)
 
 
 def always(value: float) -> Callable[[float], float]:
@@ -141,9 +141,9 @@ def test_cpu_figures_come_from_totals_at_the_edges() -> None:
         inside = training((before + t) / 2)
         busy += (t - before) * (3 if inside else 1)
         tree += (t - before) * (2 if inside else 0)
-        samples.add(t, metrics.CPU_BUSY, busy)
-        samples.add(t, metrics.CPU_STOLEN, 0.0)
-        samples.add(t, metrics.CPU_TREE, tree)
+        samples.add_reading(t, metrics.CPU_BUSY, busy)
+        samples.add_reading(t, metrics.CPU_STOLEN, 0.0)
+        samples.add_reading(t, metrics.CPU_TREE, tree)
     got = compute_figures(watched(samples, gpus=()))
     assert got.result["cpu_util_pct"] == pytest.approx(75)
     assert got.result["cpu_util_max_pct"] == pytest.approx(75)
@@ -164,7 +164,7 @@ def test_the_busiest_second_is_the_peak_and_an_edge_s_sliver_is_not() -> None:
         (17.0, 4.0),
         (18.5, 5.5),
     ]:
-        samples.add(t, metrics.CPU_BUSY, busy)
+        samples.add_reading(t, metrics.CPU_BUSY, busy)
     got = compute_figures(watched(samples, (FIRST,), ()))
     # Two of four CPU seconds lie in the second from 15 to 16.
     assert got.result["cpu_util_max_pct"] == pytest.approx(50, abs=1)
@@ -174,9 +174,9 @@ def test_the_busiest_second_is_the_peak_and_an_edge_s_sliver_is_not() -> None:
 def test_stolen_time_is_nobody_s() -> None:
     samples = Samples()
     for t, busy, stolen in [(14.0, 0.0, 0.0), (24.0, 20.0, 20.0)]:
-        samples.add(t, metrics.CPU_BUSY, busy)
-        samples.add(t, metrics.CPU_STOLEN, stolen)
-        samples.add(t, metrics.CPU_TREE, busy)
+        samples.add_reading(t, metrics.CPU_BUSY, busy)
+        samples.add_reading(t, metrics.CPU_STOLEN, stolen)
+        samples.add_reading(t, metrics.CPU_TREE, busy)
     spread = Watched(
         samples=samples,
         windows=(Window(14.0, 24.0, 1, True),),
@@ -194,8 +194,8 @@ def test_stolen_time_is_nobody_s() -> None:
 def test_a_pause_in_sampling_at_an_edge_has_a_reason() -> None:
     samples = Samples()
     for t in (5.0, 12.0, 20.0, 24.0):
-        samples.add(t, metrics.CPU_TREE, t)
-        samples.add(t, metrics.CPU_BUSY, t)
+        samples.add_reading(t, metrics.CPU_TREE, t)
+        samples.add_reading(t, metrics.CPU_BUSY, t)
     got = compute_figures(watched(samples))
     assert got.result["cpu_s_per_epoch"] is None
     assert "8.0 s" in got.missing["cpu_s_per_epoch"]
@@ -205,7 +205,7 @@ def test_a_pause_in_sampling_at_an_edge_has_a_reason() -> None:
 def test_more_cpu_time_than_there_is_is_no_share() -> None:
     samples = Samples()
     for k in range(20):
-        samples.add(5.0 + k, metrics.CPU_TREE, 8.0 * k)
+        samples.add_reading(5.0 + k, metrics.CPU_TREE, 8.0 * k)
     got = compute_figures(watched(samples))
     assert got.result["cpu_util_trial_pct"] is None
     assert "2.0 times" in got.missing["cpu_util_trial_pct"]
@@ -238,9 +238,9 @@ def test_a_cpu_trial_has_no_gpu_figures() -> None:
 
 def test_rows_are_tidy_and_in_order() -> None:
     samples = Samples()
-    samples.add(12.0, "power_w", 300.0, "0")
-    samples.add(11.5, "cpu_tree_s", 1.0)
-    assert samples.rows(10.0) == [(1.5, "host", "cpu_tree_s", 1.0), (2.0, "0", "power_w", 300.0)]
+    samples.add_reading(12.0, "power_w", 300.0, "0")
+    samples.add_reading(11.5, "cpu_tree_s", 1.0)
+    assert samples.list_rows(10.0) == [(1.5, "host", "cpu_tree_s", 1.0), (2.0, "0", "power_w", 300.0)]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_of_a_number_of_cpus_what_the_others_have_no_room_for_is_told(
     for before, t in pairwise([5.0, *sorted({*range(6, 25), *(e for w in WINDOWS for e in (w.t0, w.t1))})]):
         inside = training((before + t) / 2) and before >= FIRST.t0
         total += (t - before) * (busy_cpus if inside else 16.0)
-        samples.add(t, metrics.CPU_HOST, total)
+        samples.add_reading(t, metrics.CPU_HOST, total)
     got = compute_figures(replace(watched(samples), spare_cpus=12.0))
     assert got.crowding_pct == pytest.approx(crowding)
 

@@ -51,7 +51,7 @@ def stored(
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.runner.results.create()
     run_with(server, sweep, QuietView())
-    (record,) = sweep.runner.results.records()
+    (record,) = sweep.runner.results.read_records()
     assert record.status == "ok", record.reason
     (path,) = (folder / "samples").rglob("*.csv")
     series: dict[tuple[str, str], list[tuple[float, float]]] = {}

@@ -24,7 +24,7 @@ from gpubench.record.together import (
     divide_energy,
     find_shared_gpus,
 )
-from gpubench.run.announce import prediction_line
+from gpubench.run.announce import format_prediction
 from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
 from gpubench.schema.codes import REASONS, format_reason
@@ -244,7 +244,7 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
 
     def line(*more: Record) -> tuple[GroupPrediction, str]:
         found = predict_group(group, places, {**stored, **{one.trial_id: one for one in more}})
-        return found, prediction_line(found)
+        return found, format_prediction(found)
 
     unknown, said = line()
     assert unknown.prediction

@@ -59,12 +59,12 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
     for k in range(1500):
         t = T0 - 10 + k / 50
         inside = T0 <= t <= T0 + STEPS * STEP_S
-        samples.add(t, metrics.POWER, WATTS if inside else 90.0, "0")
-        samples.add(t, "gpu_util_pct", BUSY_PCT if inside else 5.0, "0")
+        samples.add_reading(t, metrics.POWER, WATTS if inside else 90.0, "0")
+        samples.add_reading(t, "gpu_util_pct", BUSY_PCT if inside else 5.0, "0")
         into = min(max(t - T0, 0.0), STEPS * STEP_S)
-        samples.add(t, metrics.ENERGY, WATTS * into + 90.0 * (t - T0 + 10 - into), "0")
-        samples.add(t, metrics.CPU_TREE, OWN_CPUS * into)
-        samples.add(t, metrics.CPU_BUSY, 2 * OWN_CPUS * into)
+        samples.add_reading(t, metrics.ENERGY, WATTS * into + 90.0 * (t - T0 + 10 - into), "0")
+        samples.add_reading(t, metrics.CPU_TREE, OWN_CPUS * into)
+        samples.add_reading(t, metrics.CPU_BUSY, 2 * OWN_CPUS * into)
     seen = compute_figures(
         Watched(
             samples=samples,

@@ -27,7 +27,7 @@ from gpubench.render import words
 from gpubench.render.grid import make_grid
 from gpubench.render.page import page, pictures
 from gpubench.render.pictures.pictures import list_pictures
-from gpubench.results.packed import unpack
+from gpubench.results.packed import unpack_folder
 
 LARGEST = 3_000_000
 LIBRARIES = Path(page.__file__).parents[1] / "vega"
@@ -386,7 +386,7 @@ def test_a_plan_that_cannot_be_read_is_among_the_warnings() -> None:
 
 def test_records_and_samples_that_cannot_be_read_are_among_the_warnings(tmp_path: Path) -> None:
     folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
-    unpack(folder, print)
+    unpack_folder(folder, print)
     damaged = min((folder / "records").glob("*/*.json"))
     damaged.write_text("{")
     for samples in (folder / "samples").glob("*/*.csv"):

@@ -15,7 +15,7 @@ from whole_rows import row_with
 from gpubench.core.report import Cell, Report, ReportRow, RowGroup
 from gpubench.plan.outlook import TimeLeft
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, choose_view, lay_out_live_table
+from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, choose_view, render_live_table
 from gpubench.render.running import LiveProgress, describe_round_end, describe_trial_end, draw_rounds
 from gpubench.render.words import format_leader, list_sentences, name_leader
 
@@ -67,7 +67,7 @@ AT_FIRST, TWO = LiveReport(report(), ROWS), LiveReport(report(100.0, 200.0), ROW
 def lines(
     standing: LiveReport, running: str = "", width: int = 80, height: int = 20, part: float = 0.0
 ) -> list[str]:
-    return [line.plain for line in lay_out_live_table(standing, running, part, width, height)]
+    return [line.plain for line in render_live_table(standing, running, part, width, height)]
 
 
 def test_the_final_table_stands_from_the_start_with_a_line_a_row() -> None:
@@ -88,7 +88,7 @@ def test_rows_that_are_left_are_grey_and_the_running_one_has_its_own_bar() -> No
         "  128",
         "so far: 32 leads",
     ]
-    table = lay_out_live_table(TWO, "t64", 0.5, 80, 20)
+    table = render_live_table(TWO, "t64", 0.5, 80, 20)
     assert [str(line.style) for line in table[2:6]] == ["", "", "", "dim"]
     assert {span.style for span in table[4].spans if span.style} == {"green"}
 

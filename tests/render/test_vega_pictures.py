@@ -68,7 +68,7 @@ def find_marks(picture: dict[str, Any], kind: str, **of_mark: Any) -> list[list[
 def test_growth_rings_the_choice_inside_the_band_of_the_best() -> None:
     picture = draw("h200x2-2026", "mobilenet_v2-2gpu", "batch_size")
     report, finding = load("h200x2-2026", "mobilenet_v2-2gpu", "batch_size")
-    assert " ".join(picture["title"]["text"]) == words.title_finding(report, finding)[0]
+    assert " ".join(picture["title"]["text"]) == words.format_finding_title(report, finding)[0]
     ((ring,),) = find_marks(picture, "point", size=320)
     assert (ring["size"], round(ring["rate"])) == ("128", 2948)
     ((band,),) = find_marks(picture, "rect")

@@ -395,7 +395,7 @@ def test_an_answer_says_how_sure_it_is(report, text):
     ],
 )
 def test_what_has_no_room_is_counted(count, text):
-    assert words.count_left_out(count, "row", "here") == text
+    assert words.describe_left_out(count, "row", "here") == text
 
 
 def test_every_doubt_that_a_table_tells_or_no_record_words_has_its_line():
@@ -516,7 +516,7 @@ def test_what_would_settle_a_finding(remedy, text):
     ],
 )  # fmt: skip
 def test_the_best_configuration_as_a_command(fields, command):
-    assert words.best_command(fields) == command
+    assert words.format_sweep_command(fields) == command
 
 
 BOUNDS_HEAD = "By how much each other size may be faster (95 % for all of them together)"
@@ -546,10 +546,10 @@ def test_naming_twice_as_many_rows_looks_at_twice_as_many_fields():
     for rows in (50, 100):
         lookups.clear()
         labels = {row: Label(batch_size=row, lr=0.1, strategy="ddp") for row in range(rows)}
-        assert words.name_apart(replace(SIZES, labels=labels), range(rows))[7] == "batch 7"
+        assert words.name_rows_apart(replace(SIZES, labels=labels), range(rows))[7] == "batch 7"
         counts.append(len(lookups))
     assert counts[1] == 2 * counts[0] > 0
 
 
 def test_equal_names_are_numbered_and_stay_unlike_others():
-    assert words.number_equal(["a", "a (2)", "a", "b", "a"]) == ["a", "a (2)", "a (3)", "b", "a (4)"]
+    assert words.number_equal_names(["a", "a (2)", "a", "b", "a"]) == ["a", "a (2)", "a (3)", "b", "a (4)"]

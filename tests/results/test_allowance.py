@@ -21,7 +21,7 @@ from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.words import format_significant
-from gpubench.results.allowance import explain_mismatch, keep_matching, list_rerun_lines
+from gpubench.results.allowance import explain_mismatch, list_rerun_lines, select_matching
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
@@ -72,7 +72,7 @@ def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there
 
     records = [stored(cpus=1, trial_id=f"t{n}") for n in range(20)]
     now = Counted({(one.trial_id, one.machine_key): NOW for one in records})
-    kept, lost = keep_matching(records, now)
+    kept, lost = select_matching(records, now)
     assert (kept, len(lost)) == ([], 20)
     assert now.gone_through <= 1
 
@@ -81,10 +81,10 @@ def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None
     own, later = stored(attempt=1), stored(cpus=1, attempt=2, started_at="2026-11-20 10:00:00")
     elsewhere = stored(cpus=1, machine_key="another", started_at="2026-11-20 11:00:00")
     now = {(own.trial_id, own.machine_key): NOW}
-    assert keep_matching([own, later, elsewhere], now) == ([own, elsewhere], {})
-    kept, lost = keep_matching([later, elsewhere], now)
+    assert select_matching([own, later, elsewhere], now) == ([own, elsewhere], {})
+    kept, lost = select_matching([later, elsewhere], now)
     assert (kept, lost) == ([elsewhere], {own.trial_id: "measured on 1 CPU, here 2 may be used"})
-    assert keep_matching([own, later], {}) == ([own, later], {})
+    assert select_matching([own, later], {}) == ([own, later], {})
 
 
 def test_one_job_takes_its_neighbours_along() -> None:
@@ -92,7 +92,7 @@ def test_one_job_takes_its_neighbours_along() -> None:
         stored(cpus=cpus, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab")
         for place, cpus in enumerate((2, 1))
     ]
-    kept, lost = keep_matching(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    kept, lost = select_matching(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
     assert kept == []
     assert list(lost) == [job.trial_id for job in jobs]
 
@@ -116,7 +116,7 @@ def test_a_group_that_ran_out_of_memory_would_do_so_with_other_cpus_too(
         stored(cpus=1, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab", status=status)
         for place, status in enumerate(endings)
     ]
-    kept, lost = keep_matching(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    kept, lost = select_matching(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
     assert kept == (jobs if stays else [])
     assert list(lost) == ([] if stays else [job.trial_id for job in jobs])
 
@@ -141,7 +141,7 @@ def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
     mine, theirs = stored(cpus=2, **here, **unit), stored(cpus=1, **there, **unit)
     now = {(one.trial_id, one.machine_key): NOW for one in (mine, theirs)}
     for records in ([mine, theirs], [theirs, mine]):
-        assert keep_matching(records, now)[0] == [mine]
+        assert select_matching(records, now)[0] == [mine]
 
 
 # ---- sweeps, with scripted trials ----

@@ -378,7 +378,7 @@ def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     assert ended.err.splitlines()[-1].startswith(f"gpubench: {place.folder / 'table.csv'} can't be written")
     assert "[1/2]" in ended.err
     assert "[2/2]" not in ended.err, "the other one is done"
-    records = Results(place.folder).records(lambda _: None)
+    records = Results(place.folder).read_records(lambda _: None)
     assert [r.attempt for r in records if r.trial.batch_size == 16] == [2]
     with (place.folder / "trials.csv").open() as file:
         rows = {

@@ -21,7 +21,7 @@ from gpubench.commands.merge import merge_folders
 from gpubench.results import unite as uniting
 from gpubench.results.counting import select_counting
 from gpubench.results.store import Results
-from gpubench.results.unite import unite
+from gpubench.results.unite import unite_folders
 
 
 def files(folder):
@@ -47,7 +47,7 @@ def tables(folder):
 
 
 def records(folder):
-    return Results(folder).records()
+    return Results(folder).read_records()
 
 
 @pytest.mark.slow
@@ -190,8 +190,8 @@ def test_the_next_attempt_is_numbered_in_its_own_folder(tmp_path):
     swept(a, "one", "16", rounds=3)
     merge_folders([a], out=b)
     (trial_id,) = {record.trial_id for record in records(a)}
-    assert Results(a).next_attempt(trial_id) == 4
-    assert Results(b).next_attempt(trial_id) == 1
+    assert Results(a).find_next_attempt(trial_id) == 4
+    assert Results(b).find_next_attempt(trial_id) == 1
 
 
 def test_a_reference_that_an_earlier_version_measured_is_kept_and_counts_nowhere(tmp_path):
@@ -403,7 +403,7 @@ def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path
 
     sources = [Results(folder("a", "2026-01-01")), Results(folder("b", "2026-01-02"))]
     target = tmp_path / "c"
-    unite(sources, Results(target), print)
+    unite_folders(sources, Results(target), print)
     stored = [json.loads(path.read_text()) for path in sorted((target / "records").glob("*/*.json"))]
     solos = {record["attempt_id"]: record for record in stored if "trial_id" in record}
     groups = [record for record in stored if "jobs" in record]
@@ -476,7 +476,9 @@ def test_a_log_without_a_record_goes_along(tmp_path, is_earlier):
     if is_earlier:
         as_earlier_version(a)
     merge_folders([a], out=b)
-    assert [path.read_text() for path in Results(b).logs(record.trial_id) if "-2-" in path.name] == ["killed"]
+    assert [path.read_text() for path in Results(b).list_logs(record.trial_id) if "-2-" in path.name] == [
+        "killed"
+    ]
     once = files(b)
     merge_folders([a], out=b)
     assert files(b) == once
@@ -502,7 +504,7 @@ def make_folder(root, chains):
 
 def contents(folder):
     """(trial, content) of each attempt; each has a file of its own."""
-    stored = [json.loads(Path(path).read_text()) for path in folder.record_files(print)]
+    stored = [json.loads(Path(path).read_text()) for path in folder.list_record_files(print)]
     return sorted((record["trial_id"], record["started_at"]) for record in stored)
 
 
@@ -513,14 +515,14 @@ def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(fold
         root = Path(scratch)
         sources = [make_folder(root / str(place), chains) for place, chains in enumerate(folders)]
         first, second = Results(root / "first"), Results(root / "second")
-        unite(sources, first, print)
+        unite_folders(sources, first, print)
         expected = {
             (unit, content) for chains in folders for unit, chain in chains.items() for content in chain
         }
         assert contents(first) == sorted(expected)
         other_way = list(sources)
         chance.shuffle(other_way)
-        unite(other_way, second, print)
+        unite_folders(other_way, second, print)
         assert contents(second) == sorted(expected)
-        unite([first, *other_way], first, print)
+        unite_folders([first, *other_way], first, print)
         assert contents(first) == sorted(expected)

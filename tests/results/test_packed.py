@@ -22,7 +22,7 @@ from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merge_folders
 from gpubench.results import packed
-from gpubench.results.packed import PACKED, pack, unpack
+from gpubench.results.packed import PACKED, pack_folder, unpack_folder
 from gpubench.results.store import Results
 
 
@@ -53,50 +53,50 @@ def folder(measured: Path, tmp_path: Path) -> Path:
 
 def test_what_is_packed_is_unpacked_as_it_was(folder: Path) -> None:
     before, lines = files(folder), list[str]()
-    done = pack(folder, lines.append)
+    done = pack_folder(folder, lines.append)
     assert (done.files, files(folder), members(folder)) == (4, {}, before)
     assert done.bytes_before == sum(map(len, before.values()))
     assert not (folder / "samples").exists()
     first = (folder / PACKED).read_bytes()
-    undone = unpack(folder, lines.append)
+    undone = unpack_folder(folder, lines.append)
     assert (undone.files, files(folder), (folder / PACKED).exists()) == (4, before, False)
-    pack(folder, lines.append)
+    pack_folder(folder, lines.append)
     # The same files make the same zip file.
     assert (folder / PACKED).read_bytes() == first
     assert lines == []
 
 
 def test_every_reader_takes_a_packed_folder_as_it_is(folder: Path) -> None:
-    trial_id = Results(folder).records()[0].trial_id
+    trial_id = Results(folder).read_records()[0].trial_id
     loose = gpubench.load(folder).samples(trial_id)
     verdicts = [rule.verdict for rule in audit_folder(read_folder(folder, print))]
-    next_number = Results(folder).next_attempt(trial_id)
-    pack(folder, print)
+    next_number = Results(folder).find_next_attempt(trial_id)
+    pack_folder(folder, print)
     assert gpubench.load(folder).samples(trial_id).equals(loose)
     assert [rule.verdict for rule in audit_folder(read_folder(folder, print))] == verdicts
-    assert Results(folder).next_attempt(trial_id) == next_number == 2
+    assert Results(folder).find_next_attempt(trial_id) == next_number == 2
 
 
 def test_a_sweep_goes_on_beside_the_zip_file_and_packing_again_unites_both(folder: Path) -> None:
     before = files(folder)
-    pack(folder, print)
+    pack_folder(folder, print)
     swept(folder, "one", "16,32,64", rounds=2)
     new = files(folder)
     assert len(new) == 8
-    assert sorted(record.attempt for record in Results(folder).records()) == [1, 1, 1, 2, 2, 2]
-    pack(folder, print)
+    assert sorted(record.attempt for record in Results(folder).read_records()) == [1, 1, 1, 2, 2, 2]
+    pack_folder(folder, print)
     assert members(folder) == before | new
 
 
 @pytest.mark.parametrize("is_target_packed", [False, True])
 def test_packed_folders_are_merged(folder: Path, tmp_path: Path, is_target_packed: bool) -> None:
     before = files(folder)
-    pack(folder, print)
+    pack_folder(folder, print)
     target = tmp_path / "target"
     swept(target, "two", "64")
     own = files(target)
     if is_target_packed:
-        pack(target, print)
+        pack_folder(target, print)
     merge_folders([target, folder], out=target)
     packed_ones = members(target) if is_target_packed else {}
     assert files(target) | packed_ones == before | own
@@ -105,15 +105,15 @@ def test_packed_folders_are_merged(folder: Path, tmp_path: Path, is_target_packe
 
 
 def test_what_differs_from_the_zip_file_stays_as_it_is(folder: Path) -> None:
-    pack(folder, print)
+    pack_folder(folder, print)
     name, content = min(members(folder).items())
     (folder / name).parent.mkdir(parents=True)
     (folder / name).write_text("something else")
     lines: list[str] = []
-    pack(folder, lines.append)
+    pack_folder(folder, lines.append)
     assert files(folder) == {name: b"something else"}
     assert members(folder)[name] == content
-    unpack(folder, lines.append)
+    unpack_folder(folder, lines.append)
     assert files(folder)[name] == b"something else"
     assert (folder / PACKED).exists()
     assert len(lines) == 2
@@ -125,7 +125,7 @@ def test_a_link_is_neither_packed_nor_followed(folder: Path, tmp_path: Path) -> 
     link = min(folder.glob("logs/*/*.log"))
     link.unlink()
     link.symlink_to(secret)
-    pack(folder, print)
+    pack_folder(folder, print)
     assert link.is_symlink()
     assert b"theirs" not in members(folder).values()
 
@@ -140,13 +140,13 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_zip_file_is_one_line_and_costs_nothing_that_is_there(folder: Path, kind: str) -> None:
-    pack(folder, print)
+    pack_folder(folder, print)
     swept(folder, "one", "64")
     before = files(folder)
     path = folder / PACKED
     path.write_bytes(DAMAGES[kind](path.read_bytes()))
     content = path.read_bytes()
-    for act in (pack, unpack):
+    for act in (pack_folder, unpack_folder):
         with pytest.raises(UnusableError, match=rf"^[^\n]*{PACKED} can't be read: [^\n]*$"):
             act(folder, print)
     assert (files(folder), path.read_bytes()) == (before, content)
@@ -165,11 +165,11 @@ def test_a_damaged_zip_file_is_one_line_and_costs_nothing_that_is_there(folder: 
     ],
 )
 def test_members_that_are_no_attempt_s_lead_nowhere(folder: Path, tmp_path: Path, name: str) -> None:
-    pack(folder, print)
+    pack_folder(folder, print)
     with zipfile.ZipFile(folder / PACKED, "a") as archive:
         archive.writestr(name, "theirs")
     lines: list[str] = []
-    unpack(folder, lines.append)
+    unpack_folder(folder, lines.append)
     assert (folder / PACKED).exists()
     assert len(lines) == 1
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"theirs"]
@@ -177,11 +177,11 @@ def test_members_that_are_no_attempt_s_lead_nowhere(folder: Path, tmp_path: Path
 
 def test_a_bomb_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "LARGEST", 1 << 16)
-    trial_id = Results(folder).records()[0].trial_id
+    trial_id = Results(folder).read_records()[0].trial_id
     with zipfile.ZipFile(folder / PACKED, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr(f"logs/{trial_id[1:3]}/{trial_id}-7.log", b"0" * (1 << 20))
     with pytest.raises(UnusableError, match="larger than 0 MiB"):
-        unpack(folder, print)
+        unpack_folder(folder, print)
 
 
 @pytest.mark.slow
@@ -199,9 +199,9 @@ def test_whoever_is_killed_in_the_middle_has_lost_nothing(folder: Path, command:
     whole_s = time.monotonic() - began
     for _ in range(40):
         if command == "pack":
-            unpack(folder, print)
+            unpack_folder(folder, print)
         else:
-            pack(folder, print)
+            pack_folder(folder, print)
         process = subprocess.Popen([sys.executable, "-c", code])
         time.sleep(chance.uniform(0.3, 1.0) * whole_s)
         os.kill(process.pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ from gpubench.plan.plan import expand_experiment
 from gpubench.plan.shards import Shard, select_part
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
-from gpubench.results.plans import PlanFacts, StoredPlan, stored_plans
+from gpubench.results.plans import PlanFacts, StoredPlan, read_stored_plans
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 
@@ -26,7 +26,7 @@ from gpubench.run.stored_plan import store_plan
 def stamps(folder: Path) -> list[tuple[str, PlanFacts]]:
     """The plans in the order in which they were stored, by the name of their experiment."""
     results = Results(folder)
-    found, problems = stored_plans(results, results.records())
+    found, problems = read_stored_plans(results, results.read_records())
     assert problems == []
     return [(one.plan.experiment.name, one.facts) for one in found]
 
@@ -102,7 +102,7 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
             mine = select_part(whole, shard) if shard else whole
             work = sweep_of(mine, tmp_path, scripted.computer(), sources=DiskSources())
             store_plan(work, whole, shard)
-        (found,) = stored_plans(Results(tmp_path), [])[0]
+        (found,) = read_stored_plans(Results(tmp_path), [])[0]
         return found
 
     first = told(2)
@@ -125,7 +125,7 @@ def why_left_out(folder: Path, old: str, new: str) -> str:
     text = path.read_text()
     assert re.search(old, text)
     path.write_text(re.sub(old, new, text, count=1))
-    (said,) = stored_plans(Results(folder), [])[1]
+    (said,) = read_stored_plans(Results(folder), [])[1]
     path.write_text(text)
     assert said.startswith(f"plan {path} is left out: ")
     assert said.endswith("; the sweep that it is of stores it anew")

@@ -11,7 +11,7 @@ from gpubench.results.store import Results
 
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
 def test_a_row_names_a_log_that_is_there(folder):
-    for stored in Results(folder).records():
+    for stored in Results(folder).read_records():
         row = make_row(stored)
         if stored.source == "measured":
             assert is_stored(folder / row.log)

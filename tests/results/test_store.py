@@ -25,7 +25,7 @@ from gpubench.basics.quoted import HIDDEN
 from gpubench.export.sheets import make_epoch_sheet, make_trial_sheet
 from gpubench.results import whole_file
 from gpubench.results.counting import select_counting
-from gpubench.results.csv_text import csv_text
+from gpubench.results.csv_text import format_csv
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
@@ -106,7 +106,7 @@ def test_a_stored_attempt_is_never_overwritten(results: Results) -> None:
     results.save([record(status="ok")], [[]], ("t_s",))
     with pytest.raises(UnusableError, match="exists already"):
         results.save([record(status="failed")], [[]], ("t_s",))
-    assert [r.status for r in results.records()] == ["ok"]
+    assert [r.status for r in results.read_records()] == ["ok"]
 
 
 def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> None:
@@ -114,9 +114,9 @@ def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> N
     log = results.make_log_path("t0123456789a", 1)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
-    assert results.next_attempt("t0123456789a") == 2
+    assert results.find_next_attempt("t0123456789a") == 2
     # Another trial whose id begins alike.
-    assert results.next_attempt("t0123456789") == 1
+    assert results.find_next_attempt("t0123456789") == 1
 
 
 def test_a_record_comes_back_as_it_was(results: Results) -> None:
@@ -125,7 +125,7 @@ def test_a_record_comes_back_as_it_was(results: Results) -> None:
         trial={"gpu_ids": [0, 1], "lr": 0.1}, epochs=[{"epoch": 0, "warmup": True, "epoch_time_s": 1.5}],
     )  # fmt: skip
     results.save([before], [[(0.1, "gpu0", "x", 1.5)]], ("t_s", "where", "metric", "value"))
-    assert results.records() == [before]
+    assert results.read_records() == [before]
     assert (
         results.make_part_path("samples", before.trial_id, 1, "csv").read_text()
         == "t_s,where,metric,value\n0.1,gpu0,x,1.5\n"
@@ -139,7 +139,7 @@ def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) ->
         result={"loss": float("inf"), "top1_pct": 1.0},
     )
     results.save([diverged], [[(0.0, float("nan"))]], ("t_s", "value"))
-    (back,) = results.records()
+    (back,) = results.read_records()
     assert back.epochs == [{"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "train_loss": None}]
     assert vars(back.result) == {"loss": None, "top1_pct": 1.0}
 
@@ -160,7 +160,7 @@ def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
     ):
         path.write_text(broken)
         with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json is left out.*: it {says}") as caught:
-            results.records()
+            results.read_records()
         assert "\n" not in str(caught.value)
 
 
@@ -169,8 +169,8 @@ def test_half_written_files_are_no_records(results: Results) -> None:
     folder = results.folder / "records" / "01"
     (folder / ".t0123456789a-2.json.77.tmp").write_text("{")
     (folder / ".t0123456789a-3.json").write_text("{")
-    assert len(results.records()) == 1
-    assert results.next_attempt("t0123456789a") == 2
+    assert len(results.read_records()) == 1
+    assert results.find_next_attempt("t0123456789a") == 2
 
 
 # ---- groups ----
@@ -199,16 +199,16 @@ def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
         "samples/11/j1123456789a-1.csv",
         "samples/21/j2123456789a-1.csv",
     }
-    assert results.records() == made
+    assert results.read_records() == made
     assert results.make_part_path("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
-    assert [row.job for row in rows_of(results.records())] == ["1 of 2", "2 of 2"]
+    assert [row.job for row in rows_of(results.read_records())] == ["1 of 2", "2 of 2"]
 
 
 def test_a_groups_attempt_is_never_overwritten(results: Results) -> None:
     save_group(results, jobs("ok", "ok"))
     with pytest.raises(UnusableError, match=r"g0123456789a-1\.json exists already"):
         save_group(results, jobs("failed", "skipped"))
-    assert [r.status for r in results.records()] == ["ok", "ok"]
+    assert [r.status for r in results.read_records()] == ["ok", "ok"]
 
 
 def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
@@ -232,9 +232,9 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
             patch.setattr(whole_file, "_write", dies)
             with pytest.raises(KeyboardInterrupt):
                 save_group(results, made)
-        assert results.records() == []
+        assert results.read_records() == []
     save_group(results, jobs("ok", "ok", attempt=whole + 1))
-    assert [r.attempt for r in results.records()] == [whole + 1] * 2
+    assert [r.attempt for r in results.read_records()] == [whole + 1] * 2
 
 
 def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
@@ -244,20 +244,20 @@ def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
     for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
         path.write_text(broken)
         with pytest.raises(UnusableError, match=r"g0123456789a-1\.json is left out"):
-            results.records()
+            results.read_records()
 
 
 def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Results) -> None:
     ids = ("g0123456789a", "j1123456789a", "j2123456789a")
-    assert results.next_attempt(*ids) == 1
+    assert results.find_next_attempt(*ids) == 1
     save_group(results, jobs("ok", "ok"))
-    assert results.next_attempt(*ids) == 2
+    assert results.find_next_attempt(*ids) == 2
     log = results.make_log_path(ids[2], 4)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
     # The sweep was killed while attempt 4 ran.
-    assert results.next_attempt(*ids) == 5
-    assert results.next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
+    assert results.find_next_attempt(*ids) == 5
+    assert results.find_next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
 
 
 # ---- a folder that goes away ----
@@ -268,7 +268,7 @@ def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: 
     with pytest.raises(UnusableError, match="was removed or renamed"):
         results.save([record()], [[]], ("t_s",))
     # What has just been measured is kept all the same.
-    assert len(results.records()) == 1
+    assert len(results.read_records()) == 1
 
 
 def test_what_was_measured_while_the_folder_was_renamed_lies_in_it_and_nowhere_else(results: Results) -> None:
@@ -279,7 +279,7 @@ def test_what_was_measured_while_the_folder_was_renamed_lies_in_it_and_nowhere_e
     with pytest.raises(UnusableError, match="was removed or renamed"):
         results.write_table("trials.csv", "")
     assert not results.folder.exists()
-    assert len(Results(place).records()) == 1
+    assert len(Results(place).read_records()) == 1
 
 
 # ---- plans ----
@@ -289,7 +289,7 @@ def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
     results.save_plan("a", "1234", "first")
     results.save_plan("a", "1234", "second")
     results.save_plan("b", "1234", "third")
-    assert [path.read_text() for path in results.plans()] == ["second", "third"]
+    assert [path.read_text() for path in results.list_plan_paths()] == ["second", "third"]
 
 
 # ---- tables ----
@@ -375,7 +375,7 @@ def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, te
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
-    out = csv_text(["a"] * len(texts), [texts])
+    out = format_csv(["a"] * len(texts), [texts])
     rows = list(csv.reader(io.StringIO(out, newline="")))
     assert len(rows) == 2
     for cell, text in zip(rows[1], texts, strict=True):
@@ -391,7 +391,7 @@ def test_a_number_that_no_record_could_follow_is_no_attempt_s(results: Results) 
     log = results.make_part_path("logs", "t0123456789a", 1_000_000, "log")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
-    assert results.next_attempt("t0123456789a") == 1
+    assert results.find_next_attempt("t0123456789a") == 1
 
 
 def test_a_name_that_is_no_utf_8_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

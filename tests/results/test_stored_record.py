@@ -20,9 +20,9 @@ from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.file_names import part_name
+from gpubench.results.file_names import format_part_path
 from gpubench.results.store import Results
-from gpubench.results.stored_record import DamagedError, read_attempt
+from gpubench.results.stored_record import DamagedRecordError, read_attempt
 from gpubench.schema.codes import decode_record
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def why(path: Path) -> str:
-    with pytest.raises(DamagedError) as caught:
+    with pytest.raises(DamagedRecordError) as caught:
         read_attempt(path)
     return str(caught.value)
 
@@ -281,7 +281,7 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
     found, said = None, ""
     try:
         found = read_attempt(path)
-    except DamagedError as damage:
+    except DamagedRecordError as damage:
         said = str(damage)
     assert "\n" not in said
     if found is not None:
@@ -297,10 +297,10 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
 def test_a_record_says_what_its_file_says(folder: Path) -> None:
     """Character by character, of every committed record, each after the others of its folder."""
-    for record in Results(folder).records():
+    for record in Results(folder).read_records():
         if record.group_id is not None:
             continue
-        text = (folder / part_name("records", record.trial_id, record.attempt_name, "json")).read_text(
+        text = (folder / format_part_path("records", record.trial_id, record.attempt_name, "json")).read_text(
             "utf-8"
         )
         values = {name: value for name, value in record.to_stored().items() if name in json.loads(text)}

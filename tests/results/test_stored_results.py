@@ -30,7 +30,7 @@ from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.counting import select_counting
-from gpubench.results.csv_text import csv_cell
+from gpubench.results.csv_text import format_csv_cell
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -56,7 +56,7 @@ NONE = [
 def measured() -> Iterator[tuple[Path, Record]]:
     """Every stored record that was measured, and its folder."""
     for folder in committed.folders():
-        for record in Results(folder).records():
+        for record in Results(folder).read_records():
             if record.source == "measured":
                 yield folder, record
 
@@ -65,7 +65,9 @@ def measured() -> Iterator[tuple[Path, Record]]:
 def younger_than(folder: Path) -> frozenset[str]:
     """Columns on which no record of a committed folder says anything, neither value nor reason: they came later."""
     told = {
-        column for record in Results(folder).records() for column in (*vars(record.result), *record.missing)
+        column
+        for record in Results(folder).read_records()
+        for column in (*vars(record.result), *record.missing)
     }
     return frozenset(column.name for column in MEASURED) - told
 
@@ -298,7 +300,7 @@ not; of GPUs the mean held the readings of a window's first 0.2 s, the peak not.
 def test_every_stored_record_holds_together(folder: Path) -> None:
     found = {
         (folder.name, record.trial_id, record.attempt): faults
-        for record in Results(folder).records()
+        for record in Results(folder).read_records()
         if record.source == "measured" and (faults := broken(record, younger_than(folder)))
     }
     assert found == {key: faults for key, faults in KNOWN_FAULTS.items() if key[0] == folder.name}
@@ -321,7 +323,7 @@ def agree(folder: Path) -> None:
     """trials.csv against the records that count, of each round. Older files may lack columns that came later."""
     lines = list(csv.DictReader((folder / "trials.csv").open(encoding="utf-8", newline="")))
     results = Results(folder)
-    records = results.records()
+    records = results.read_records()
     # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
     # out anew by whoever reads them.
     text = make_trial_sheet([analyze(results, records)]).format_csv()
@@ -338,7 +340,9 @@ def agree(folder: Path) -> None:
         for column in BY_NAME:
             value = stored.get_value(column)
             if column in line:
-                said = read[_run(line)][column] if column in ANEW else csv_cell(value).replace("\r", " ")
+                said = (
+                    read[_run(line)][column] if column in ANEW else format_csv_cell(value).replace("\r", " ")
+                )
                 is_older = column == "sharing" and line[column] not in ("", *OLDER)  # a word of before 0.2
                 same = (
                     line[column] == said
@@ -446,7 +450,7 @@ def test_a_fresh_sweep_holds_together(
     work.runner.results.create()
     store_plan(work)
     run_with(server, work, QuietView())
-    records = Results(tmp_path / "results").records()
+    records = Results(tmp_path / "results").read_records()
     assert [r.status for r in records] == ["ok"] * 2
     for record in records:
         assert broken(record) == []

@@ -11,7 +11,7 @@ from swept import swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merge_folders
-from gpubench.results.file_names import parse_name
+from gpubench.results.file_names import parse_file_name
 from gpubench.results.store import Results
 from gpubench.store.work_claims import list_workers
 
@@ -61,7 +61,7 @@ def test_a_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(
 
 
 def test_files_that_are_links_are_not_copied(source: Path, outside: Path, tmp_path: Path) -> None:
-    (record,) = Results(source).records()
+    (record,) = Results(source).read_records()
     log = Results(source).make_log_path(record.trial_id, record.attempt)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -74,12 +74,12 @@ def test_files_that_are_links_are_not_copied(source: Path, outside: Path, tmp_pa
 
 
 def test_a_record_that_is_a_link_is_left_out_and_named(source: Path, tmp_path: Path) -> None:
-    (record,) = Results(source).records()
+    (record,) = Results(source).read_records()
     path = Results(source).make_part_path("records", record.trial_id, record.attempt, "json")
     path.rename(tmp_path / "elsewhere.json")
     path.symlink_to(tmp_path / "elsewhere.json")
     lines: list[str] = []
-    assert Results(source).records(lines.append) == []
+    assert Results(source).read_records(lines.append) == []
     assert [str(path) in line and "a link" in line for line in lines] == [True]
 
 
@@ -87,7 +87,7 @@ def test_a_record_that_is_a_link_is_left_out_and_named(source: Path, tmp_path: P
 def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
     name: str, source: Path, tmp_path: Path
 ) -> None:
-    (record,) = Results(source).records()
+    (record,) = Results(source).read_records()
     inside = record.trial_id[1:3]
     second = (
         source
@@ -98,10 +98,12 @@ def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
     whole = json.loads(Results(source).make_part_path("records", record.trial_id, 1, "json").read_text())
     second.write_text(json.dumps(whole | {"reason": "not the one"}))
     lines: list[str] = []
-    assert [each.reason for each in Results(source).records(lines.append)] == [record.reason]
+    assert [each.reason for each in Results(source).read_records(lines.append)] == [record.reason]
     assert any(str(second) in line for line in lines)
     merge_folders([source], out=tmp_path / "target")
-    assert [each.reason for each in Results(tmp_path / "target").records(lambda _: None)] == [record.reason]
+    assert [each.reason for each in Results(tmp_path / "target").read_records(lambda _: None)] == [
+        record.reason
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_a_log_at_a_place_that_is_no_attempt_s_stays_where_it_is(
     path = source / "logs" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("a stranger's")
-    assert parse_name(path) is None
+    assert parse_file_name(path) is None
     merge_folders([source], out=tmp_path / "target")
     assert not [
         each

@@ -57,7 +57,8 @@ class Desk:
 
     def kinds(self) -> set[str]:
         return {
-            make_row(record).kind for record in select_first_round(Results(self.folder).records()).values()
+            make_row(record).kind
+            for record in select_first_round(Results(self.folder).read_records()).values()
         }
 
 

@@ -22,16 +22,16 @@ from gpubench.plan.sweep_options import Options
 from gpubench.run import busy_gpus
 from gpubench.run.checks import inspect_gpus
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.gpu_look import Look, Process
+from gpubench.schema.gpu_look import GpuProcess, Look
 
-PYTHON = Process(pid=4711, name="python", mib=12_345.0)
-XORG = Process(pid=99, name="Xorg", mib=None)
+PYTHON = GpuProcess(pid=4711, name="python", mib=12_345.0)
+XORG = GpuProcess(pid=99, name="Xorg", mib=None)
 
 
 def a_look(
     util: float | None = 0.0,
-    compute: tuple[Process, ...] | None = (),
-    desktop: tuple[Process, ...] | None = (),
+    compute: tuple[GpuProcess, ...] | None = (),
+    desktop: tuple[GpuProcess, ...] | None = (),
     power: float | None = 75.0,
     missing: dict[str, str] | None = None,
 ) -> Look:
@@ -78,7 +78,7 @@ def test_with_allow_busy_it_is_a_line() -> None:
 
 
 @pytest.mark.parametrize("desktop", [(), None])
-def test_a_busy_gpu_without_processes_to_be_seen_is_one_too(desktop: tuple[Process, ...] | None) -> None:
+def test_a_busy_gpu_without_processes_to_be_seen_is_one_too(desktop: tuple[GpuProcess, ...] | None) -> None:
     with pytest.raises(UnusableError, match=r"no process can be seen \(another container's"):
         rule(g0=a_look(55.0, (), desktop)).enforce(allow_busy=False)
     hidden = rule(g0=a_look(55.0, None, desktop, missing={"compute": "Insufficient Permissions"}))

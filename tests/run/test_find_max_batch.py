@@ -16,7 +16,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse_experiment
-from gpubench.plan.max_batch import Edge
+from gpubench.plan.max_batch import MemoryEdge
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
@@ -27,7 +27,7 @@ from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
 from gpubench.run.max_batch import find_known_edge, find_max_batch, list_searches
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.order import SteadyWindow, TrialOrder
 from gpubench.schema.row import replace as row_with
@@ -90,7 +90,7 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
     """What the search says."""
     told: list[str] = []
 
-    def run(tries: SweepState) -> tuple[Summary, Limits]:
+    def run(tries: SweepState) -> tuple[SweepSummary, Limits]:
         ended = run_with(card, tries, Heard(), lambda: len(card.launched) >= stop_after and not card.left)
         return ended, ended.limits
 
@@ -100,12 +100,12 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
     return told
 
 
-def edges(work: SweepState) -> dict[str, Edge]:
+def edges(work: SweepState) -> dict[str, MemoryEdge]:
     """Where memory ends by all that is stored, by the names of the configurations."""
     return {search.name: find_known_edge(work, search)[0] for search in list_searches(work)}
 
 
-def lines_of(edges: Mapping[str, Edge]) -> list[str]:
+def lines_of(edges: Mapping[str, MemoryEdge]) -> list[str]:
     """How a search says that memory ends there."""
     return [
         f"{name}{': ' if name else ''}the largest batch that ran is {edge.ran:,}, "
@@ -125,7 +125,7 @@ def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
     card = Card(12_340)
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
     lines = found(work, card)
-    assert edges(work) == {"": Edge(ran=1_134, full=1_150)}
+    assert edges(work) == {"": MemoryEdge(ran=1_134, full=1_150)}
     assert lines == lines_of(edges(work))
     assert tried(card) == [1134, 1150]
 
@@ -149,7 +149,7 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
     found(work, card)
     results = work.runner.results
-    ran = [row for record in results.records() if (row := make_row(record)).batch_size == 1_134]
+    ran = [row for record in results.read_records() if (row := make_row(record)).batch_size == 1_134]
     assert [describe_trial_end(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
     assert "epoch" in describe_trial_end(1, 1, "x", row_with(ran[0], experiment="one"))
     folder = analyze(results)
@@ -230,7 +230,7 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert len(tried(card)) > 0
     assert "**What is the largest batch" in (tmp_path / "x" / "table.md").read_text()
     told = capsys.readouterr()
-    edge_lines = lines_of({"": Edge(ran=200, full=202)})
+    edge_lines = lines_of({"": MemoryEdge(ran=200, full=202)})
     assert told.err.splitlines()[-1:] == edge_lines
     before = len(card.launched)
     assert asked(find_max_batch=True) == 0

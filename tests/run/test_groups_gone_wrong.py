@@ -42,7 +42,7 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
         run_with(Scripted(), work, Heard())
     old = superseded(analyze(Results(desk.folder)))
     kept: dict[str, set[bool]] = {}
-    for record in Results(desk.folder).records():
+    for record in Results(desk.folder).read_records():
         if record.group_id:
             kept.setdefault(record.group_id, set()).add(record.trial_id in old)
     assert list(kept.values()) == [{False}, {False}]

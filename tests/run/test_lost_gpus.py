@@ -70,12 +70,12 @@ def test_a_lost_gpu_ends_the_sweep_after_its_trial_and_the_same_command_goes_on(
         UnusableError, match=rf"the driver has lost GPU {index} \({words}\); reset it or reboot"
     ):
         sweep(folder, nvml, loses)
-    assert [record.status for record in Results(folder).records()] == ["ok"]
+    assert [record.status for record in Results(folder).read_records()] == ["ok"]
     assert (folder / "trials.csv").exists()
     nvml.lost.clear()
     again = sweep(folder, nvml, scripted.trains)
     assert (again.ran, again.reused, again.limits.is_resumable) == (2, 1, False)
-    assert [record.status for record in Results(folder).records()] == ["ok"] * 3
+    assert [record.status for record in Results(folder).read_records()] == ["ok"] * 3
 
 
 def test_a_call_that_fails_otherwise_is_no_loss(tmp_path: Path) -> None:

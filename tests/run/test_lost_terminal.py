@@ -39,7 +39,7 @@ def on_a_terminal(warm: WarmCommand, words: Sequence[str], home: Path) -> tuple[
 
 
 def records(folder: Path) -> list[Record]:
-    return Results(folder).records()
+    return Results(folder).read_records()
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from gpubench.plan.sweep_options import Options
 from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import Summary
+from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Evaluated
@@ -71,7 +71,7 @@ class Desk:
         repeats: int | None = None,
         timeout: str | None = None,
         **fields: str,
-    ) -> Summary:
+    ) -> SweepSummary:
         """`gpubench sweep` with these options, as text."""
         launcher = launcher or Scripted()
         options = Options(fields=fields, repeats=repeats, timeout=timeout)
@@ -86,7 +86,7 @@ class Desk:
 
     def records(self) -> list[Record]:
         """Every attempt that is stored."""
-        return Results(self.folder).records()
+        return Results(self.folder).read_records()
 
     def only(self) -> Record:
         (record,) = self.records()

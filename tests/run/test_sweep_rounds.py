@@ -87,12 +87,12 @@ class Desk:
     def closing(self, capsys: pytest.CaptureFixture[str], ended: Ended, **asked: Any) -> list[str]:
         """What is said at the end of such a sweep."""
         work, view = self.work(**asked), Heard()
-        print_result(work, work.pending(), ended, ended.limits, view, "quiet")
+        print_result(work, work.list_pending_units(), ended, ended.limits, view, "quiet")
         capsys.readouterr()
         return view.lines
 
     def records(self) -> list[Record]:
-        return Results(self.folder).records()
+        return Results(self.folder).read_records()
 
     def measured(self) -> list[tuple[int, int, int, str]]:
         """Batch size, round, attempt and ending of all that is stored."""
@@ -233,7 +233,7 @@ def test_a_budget_ends_further_rounds_and_never_the_first(
         False,
     )
     assert desk.measured() == [*whole(16, 1), *whole(32, 1)]
-    assert desk.closing(capsys, summary, budget="0.001s") == [summary.limits.certainty.closing_line()]
+    assert desk.closing(capsys, summary, budget="0.001s") == [summary.limits.certainty.format_closing_line()]
     # What is left is measured when there is time.
     assert desk.sweep(rounds=2, budget="10m").ran == 2
 
@@ -267,7 +267,7 @@ def test_a_budget_goes_to_what_is_open_and_ends_where_nothing_is(
     assert line in desk.closing(capsys, summary, batch_size="16,32,64", budget="10h")
     assert desk.sweep(batch_size="16,32,64", budget="20h").ran == 0
     work = desk.work(batch_size="16,32,64", budget="20h")
-    assert [item.state for item in work.pending()] == ["done"] * 3
+    assert [item.state for item in work.list_pending_units()] == ["done"] * 3
     assert count_again(work).limits.certainty.answered == turns[64]
 
 
@@ -313,7 +313,7 @@ def test_groups_take_part_and_are_compared_by_geometric_means(desk: Desk) -> Non
 
 def dry_run(desk: Desk, capsys: pytest.CaptureFixture[str], **asked: Any) -> list[str]:
     work = desk.work(**asked)
-    print_plan(work, work.pending())
+    print_plan(work, work.list_pending_units())
     return capsys.readouterr().out.splitlines()
 
 

@@ -60,7 +60,7 @@ def claim_elsewhere(queue: WorkQueue, claimed: Unit, number: int = 1) -> Path:
     owner = Holder(host="n2", boot="b", pid_namespace="p", pid=1, began="7")
     folder, item = queue.state.runner.results.folder, queue.make_work_item(claimed, number)
     claims = WorkClaims(folder, owner=owner)
-    assert claims.take(item, lambda: False) == "mine"
+    assert claims.claim_item(item, lambda: False) == "mine"
     return folder / "records" / item.unit_id[1:3] / claims.name
 
 
@@ -69,7 +69,7 @@ def test_what_somebody_else_has_measured_meanwhile_is_done(tmp_path: Path) -> No
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
     queue = open_queue(first)
     run_with(Scripted(), second, Heard())
-    assert queue.choose(unit(plan, 8), 1) == ("done", "")
+    assert queue.choose_turn(unit(plan, 8), 1) == ("done", "")
     # What the other has stored is known from now on.
     assert sorted(one.trial.batch_size for one in first.records) == [8, 16]
     assert first.measured == set()
@@ -85,8 +85,8 @@ def test_what_is_stored_while_it_is_claimed_is_done(tmp_path: Path, monkeypatch:
         run_with(Scripted(), second, Heard())
         return "mine"
 
-    monkeypatch.setattr(queue.claims, "take", measure_elsewhere)
-    assert queue.choose(unit(plan, 8), 1) == ("done", "")
+    monkeypatch.setattr(queue.claims, "claim_item", measure_elsewhere)
+    assert queue.choose_turn(unit(plan, 8), 1) == ("done", "")
 
 
 def test_what_a_sweep_begins_with_is_claimed_in_the_round_that_lacks_it(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None
     queue = open_queue(first)
     # Nor does one try it again and again.
     assert run_with(failing, second, Heard()).failed == 1
-    assert queue.choose(unit(plan, 8), 1)[0] == "done"
+    assert queue.choose_turn(unit(plan, 8), 1)[0] == "done"
 
 
 def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
     launcher = Scripted()
     run_with(launcher, second, Heard(), lambda: bool(launcher.launched))
     assert [one.status for one in second.records] == ["interrupted"]
-    assert queue.choose(unit(plan, 8), 1) == ("run", "")
+    assert queue.choose_turn(unit(plan, 8), 1) == ("run", "")
 
 
 def test_a_round_of_another_is_no_answer_to_this_one(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_round_of_another_is_no_answer_to_this_one(tmp_path: Path) -> None:
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
     queue = open_queue(first)
     run_with(Scripted(), second, Heard())
-    assert queue.choose(unit(plan, 8), 1)[0] == "done"
-    assert queue.choose(unit(plan, 8), 2)[0] == "run"
+    assert queue.choose_turn(unit(plan, 8), 1)[0] == "done"
+    assert queue.choose_turn(unit(plan, 8), 2)[0] == "run"
 
 
 def test_a_group_and_its_trials_alone_are_taken_as_one(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_group_and_its_trials_alone_are_taken_as_one(tmp_path: Path) -> None:
     assert len(plan.units) == 3
     assert len({queue.lots[one.unit_id] for one in plan.units}) == 1
     claim_elsewhere(queue, next(one for one in plan.units if one.unit_id == queue.lots[group.unit_id]))
-    assert queue.choose(group, 1)[0] == "theirs"
-    assert queue.choose(unit(plan, 16), 1)[0] == "theirs"
+    assert queue.choose_turn(group, 1)[0] == "theirs"
+    assert queue.choose_turn(unit(plan, 16), 1)[0] == "theirs"
 
 
 def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -> None:
@@ -194,10 +194,10 @@ def test_a_larger_batch_waits_while_a_smaller_one_may_run_out_of_memory(tmp_path
     work = sweep_in(tmp_path, plan, gpus=1)
     queue = open_queue(work)
     taken = claim_elsewhere(queue, unit(plan, 16))
-    assert queue.choose(unit(plan, 64), 1)[0] == "waits"
-    assert queue.choose(unit(plan, 16), 1)[0] == "theirs"
+    assert queue.choose_turn(unit(plan, 64), 1)[0] == "waits"
+    assert queue.choose_turn(unit(plan, 16), 1)[0] == "theirs"
     taken.unlink()
-    assert queue.choose(unit(plan, 64), 1)[0] == "run"
+    assert queue.choose_turn(unit(plan, 64), 1)[0] == "run"
 
 
 def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> No
     run_with(Scripted(), ran, Heard())
     claim_elsewhere(queue, unit(plan, 64))
     # 16 times 8,000 MiB is less than 90 % of 143,771.
-    assert queue.choose(unit(plan, 256), 1)[0] == "run"
-    assert queue.choose(unit(plan, 1024), 1)[0] == "waits"
+    assert queue.choose_turn(unit(plan, 256), 1)[0] == "run"
+    assert queue.choose_turn(unit(plan, 1024), 1)[0] == "waits"
 
 
 def test_a_further_round_waits_for_nobody_s_memory(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_further_round_waits_for_nobody_s_memory(tmp_path: Path) -> None:
     work = sweep_in(tmp_path, plan, gpus=1)
     queue = open_queue(work)
     claim_elsewhere(queue, unit(plan, 16))
-    assert queue.choose(unit(plan, 64), 2)[0] == "run"
+    assert queue.choose_turn(unit(plan, 64), 2)[0] == "run"
 
 
 def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_p
     )
     queue = open_queue(first)
     run_with(Scripted(lambda _: scripted.runs_out_of_gpu_memory), second, Heard())
-    turn, why = queue.choose(unit(plan, 64), 1)
+    turn, why = queue.choose_turn(unit(plan, 64), 1)
     assert turn == "skip"
     assert why.startswith("batch 16 ")
 
@@ -287,7 +287,7 @@ def test_a_claim_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(t
     run_with(Scripted(lambda _: scripted.raises), ran, Heard())
     claim_elsewhere(queue, unit(plan, 16))
     # 16 has failed, and says nothing of memory.
-    assert queue.choose(unit(plan, 64), 1)[0] == "run"
+    assert queue.choose_turn(unit(plan, 64), 1)[0] == "run"
 
 
 def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
         return False
 
     run_with(launcher, frozen, Heard(), take_over)
-    records = Results(tmp_path).records()
+    records = Results(tmp_path).read_records()
     assert sorted(r.claim.rpartition(".")[2] for r in records) == ["1", "2"]
     (counts,) = select_counting(records).values()
     assert counts.claim.endswith(".2")
@@ -381,7 +381,7 @@ def test_a_folder_that_has_lost_its_id_goes_on_under_that_of_its_attempts(tmp_pa
     again = sweep_in(tmp_path, plan)
     assert run_with(Scripted(), again, Heard()).ran == 1
     assert len({r.folder_id for r in again.records}) == 1
-    assert [r.round for r in select_counting(Results(tmp_path).records()).values()] == [1, 2]
+    assert [r.round for r in select_counting(Results(tmp_path).read_records()).values()] == [1, 2]
 
 
 @pytest.mark.parametrize("content", ["", "xyz", "0123456789abcdef"])

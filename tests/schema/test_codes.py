@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swept import swept
 
-from gpubench.results.packed import pack
+from gpubench.results.packed import pack_folder
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.results.stored_record import parse_attempt
@@ -141,13 +141,13 @@ def size(job: dict[str, Any]) -> int:
 
 def test_new_records_hold_codes_and_read_as_sentences(tmp_path: Path) -> None:
     work = swept(tmp_path, "one", "16,32", stop_after=1)
-    pack(tmp_path, print)
+    pack_folder(tmp_path, print)
     for job in jobs(tmp_path):
         assert job["missing"]
         assert not [reason for reason in job["missing"].values() if isinstance(reason, str) and " " in reason]
         assert set(job["provenance"]) <= set(SOURCES)
     by_id = {(record.trial_id, record.attempt): record for record in work.records}
-    for record in Results(tmp_path).records():
+    for record in Results(tmp_path).read_records():
         before = by_id[record.trial_id, record.attempt]
         assert make_row(before).missing == make_row(record).missing
         assert before.provenance == record.provenance

@@ -9,7 +9,7 @@ from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.results.csv_text import csv_cell, csv_text
+from gpubench.results.csv_text import format_csv, format_csv_cell
 from gpubench.results.rows import make_row
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import (
@@ -207,17 +207,17 @@ SHORT = st.builds(lambda whole, digits: whole / 10**digits, st.integers(-(10**7)
     ],
 )
 def test_a_figure_of_three_decimals_has_a_fourth(value: object, text: str) -> None:
-    assert csv_cell(value) == text
+    assert format_csv_cell(value) == text
 
 
 @given(st.one_of(FLOATS, SHORT, st.integers()))
 def test_no_figure_in_a_csv_can_pass_for_thousands(value: float) -> None:
-    text = csv_cell(value)
+    text = format_csv_cell(value)
     assert not THREE_DECIMALS.search(text)
     same = float(text) == float(f"{value:.6g}") if isinstance(value, float) else int(text) == value
     assert same, "the same value"
 
 
 def test_a_carriage_return_in_a_cell_ends_no_row() -> None:
-    text = csv_text(["name", "seconds"], [["a\rb", 18.457], ['c, "d"\n', None]])
+    text = format_csv(["name", "seconds"], [["a\rb", 18.457], ['c, "d"\n', None]])
     assert text == 'name,seconds\na b,18.4570\n"c, ""d""\n",\n'

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.schema import catalog, trial
-from gpubench.schema.trial import Trial, config_id, make_trial, trial_id
+from gpubench.schema.trial import Trial, derive_config_id, derive_trial_id, make_trial
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, select_fields
 from gpubench.schema.validation import InvalidValueError, convert_value
 
@@ -30,7 +30,7 @@ OTHER: dict[str, Any] = {
     "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one",
 }  # fmt: skip
 REPEAT_FIELDS = select_fields(lambda about: about.repeats)
-"""What `config_id` leaves out."""
+"""What `derive_config_id` leaves out."""
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""
 BESIDE: dict[str, dict[str, Any]] = {"warmup_epochs": {"epochs": 3}}
@@ -39,8 +39,8 @@ BESIDE: dict[str, dict[str, Any]] = {"warmup_epochs": {"epochs": 3}}
 
 def ids(fields: dict[str, Any], fingerprint: str = "images-1", model: str = "") -> tuple[str, str]:
     t = convert_value(fields, Trial)
-    config = config_id(t, VARIANT, fingerprint, model)
-    return config, trial_id(config, t.seed, t.repeat)
+    config = derive_config_id(t, VARIANT, fingerprint, model)
+    return config, derive_trial_id(config, t.seed, t.repeat)
 
 
 def test_golden_ids() -> None:
@@ -82,8 +82,8 @@ def test_whole_epochs_keep_the_ids_that_they_were_stored_under(
     fields: dict[str, Any], variant: Any, stored: tuple[str, str]
 ) -> None:
     t = make_trial(fields)
-    config = config_id(t, variant, "c1cb612aa3cda163")
-    assert (config, trial_id(config, t.seed, t.repeat)) == stored
+    config = derive_config_id(t, variant, "c1cb612aa3cda163")
+    assert (config, derive_trial_id(config, t.seed, t.repeat)) == stored
 
 
 def test_every_field_has_another_value() -> None:
@@ -128,7 +128,7 @@ def test_variant_and_data_go_by_content(name: str) -> None:
     assert ids({name: OTHER[name]}) == ids({})
     assert ids({}, fingerprint="images-2") != ids({})
     t = make_trial({})
-    assert config_id(t, {**VARIANT, "cpu": []}, "images-1") != config_id(t, VARIANT, "images-1")
+    assert derive_config_id(t, {**VARIANT, "cpu": []}, "images-1") != derive_config_id(t, VARIANT, "images-1")
 
 
 def test_a_users_model_goes_by_its_file() -> None:
@@ -178,7 +178,7 @@ def test_another_process_finds_the_same_ids() -> None:
 def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
     t = make_trial(fields)
     again = convert_value(json.loads(json.dumps(t.as_json())), Trial)
-    assert config_id(again, VARIANT, "x") == config_id(t, VARIANT, "x")
+    assert derive_config_id(again, VARIANT, "x") == derive_config_id(t, VARIANT, "x")
 
 
 # ---- defaults that follow from other fields ----

@@ -17,7 +17,7 @@ from whole_rows import row_with
 import gpubench
 from gpubench.analyze.frames import build_runs
 from gpubench.analyze.series import COUNTS, Fields
-from gpubench.plan.skips import chain_key
+from gpubench.plan.skips import make_chain_key
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.field import order_names
 from gpubench.schema.kinds import find_kind
@@ -150,7 +150,7 @@ def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwis
     """As a later field does, of whose entry nothing else is known."""
     about = ABOUT[name]
     value, other = (make_trial({}), msgspec.structs.replace(make_trial({}), **{name: "something else"}))
-    assert (chain_key(value, {}) != chain_key(other, {})) is (about.memory == "changes")
+    assert (make_chain_key(value, {}) != make_chain_key(other, {})) is (about.memory == "changes")
     values = UNLIKE[find_kind(BY_NAME[name])]
     fields = Fields.from_frame(build_runs([row_with(**{name: value}) for value in values]))
     assert (fields.list_varied_fields([[name]]) == (name,)) is not about.repeats

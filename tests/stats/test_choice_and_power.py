@@ -8,8 +8,8 @@ import pytest
 from simulated_claims import foretell_rounds, make_claim
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
-from gpubench.stats.choice import bound_gain, choose
-from gpubench.stats.distributions import noncentral_t_above, t_quantile
+from gpubench.stats.choice import bound_gain, choose_row
+from gpubench.stats.distributions import compute_noncentral_t_tail, compute_t_quantile
 from gpubench.stats.noise import find_bottleneck, find_noise
 from gpubench.stats.power import find_power, find_rounds, find_rounds_for_choice, grow_sample
 
@@ -39,17 +39,17 @@ def test_the_least_memory_within_five_per_cent_of_the_best_rate() -> None:
     rates = {1: 94.0, 2: 100.0, 3: 105.0, 4: 99.6}
     compare = compare_to({1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0})
     memory = {1: 1.0, 2: 3.0, 3: 5.0, 4: 2.0}
-    assert choose(rates, memory, compare).row == 2  # 105 is 5.0 % faster than 100, 5.4 % than 99.6
-    assert choose(rates, {**memory, 4: None}, compare).row == 2  # 4 is not within
-    assert choose(rates, {**memory, 2: None}, compare).row == 3
-    assert choose(rates, {**memory, 2: math.nan}, compare).row == 3
-    assert choose(rates, {}, compare).row == 3
-    assert choose(rates, dict.fromkeys(rates, 4.0), compare).row == 3  # of equal memory the faster
+    assert choose_row(rates, memory, compare).row == 2  # 105 is 5.0 % faster than 100, 5.4 % than 99.6
+    assert choose_row(rates, {**memory, 4: None}, compare).row == 2  # 4 is not within
+    assert choose_row(rates, {**memory, 2: None}, compare).row == 3
+    assert choose_row(rates, {**memory, 2: math.nan}, compare).row == 3
+    assert choose_row(rates, {}, compare).row == 3
+    assert choose_row(rates, dict.fromkeys(rates, 4.0), compare).row == 3  # of equal memory the faster
 
 
 def test_the_bound_is_that_of_all_others_at_once() -> None:
-    choice = choose({7: 1.0, 8: 2.0, 9: 1.5}, {}, compare_to({7: -0.5, 9: -0.1}))
-    highest = -0.1 + 0.1 * t_quantile(1 - 0.05 / 2, MANY)
+    choice = choose_row({7: 1.0, 8: 2.0, 9: 1.5}, {}, compare_to({7: -0.5, 9: -0.1}))
+    highest = -0.1 + 0.1 * compute_t_quantile(1 - 0.05 / 2, MANY)
     assert choice.row == 8
     assert choice.bound == pytest.approx(math.expm1(highest))
     assert choice.gains == {9: pytest.approx(choice.bound)}
@@ -58,37 +58,39 @@ def test_the_bound_is_that_of_all_others_at_once() -> None:
 
 
 def test_a_bound_of_a_quarter_is_an_answer() -> None:
-    half = 0.1 * t_quantile(0.95, MANY)
+    half = 0.1 * compute_t_quantile(0.95, MANY)
     for bound, is_firm in ((0.249, True), (0.251, False)):
-        choice = choose({1: 2.0, 2: 1.0}, {}, compare_to({2: math.log1p(bound) - half}))
+        choice = choose_row({1: 2.0, 2: 1.0}, {}, compare_to({2: math.log1p(bound) - half}))
         assert choice.bound == pytest.approx(bound)
         assert choice.is_firm is is_firm
 
 
 def test_slower_rows_leave_a_bound_of_nothing() -> None:
-    choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: -0.5, 3: -0.6}))
+    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: -0.5, 3: -0.6}))
     assert (choice.bound, choice.gains, choice.is_firm) == (0.0, {}, True)
 
 
 def test_one_process_has_no_bound() -> None:
-    choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
+    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
     assert (choice.bound, choice.is_firm) == (None, False)
-    assert choice.gains == {2: pytest.approx(math.expm1(0.1 * t_quantile(0.975, MANY)))}
+    assert choice.gains == {2: pytest.approx(math.expm1(0.1 * compute_t_quantile(0.975, MANY)))}
 
 
 def test_what_is_known_of_some_rows_is_no_less_a_doubt_beside_others_that_are_not_known() -> None:
-    choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.5, 3: None}))
+    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.5, 3: None}))
     assert choice.bound is not None
     assert choice.bound > math.expm1(0.5)
     assert (choice.is_firm, list(choice.gains)) == (False, [2])
-    only = choose({4: 1.0}, {}, compare_to({}))
+    only = choose_row({4: 1.0}, {}, compare_to({}))
     assert (only.row, only.bound, only.series) == (4, None, (4,))
 
 
 def test_the_bound_is_of_both_tests() -> None:
     welch, pairs = (StudentEstimate(center=0.0, error=error, degrees=MANY) for error in (0.1, 0.2))
     both = Evidence(center=0.0, processes=(5, 5), welch=welch, pairs=pairs)
-    assert bound_gain(both, 4) == pytest.approx(math.expm1(0.1 * t_quantile(1 - 0.8 * 0.05 / 4, MANY)))
+    assert bound_gain(both, 4) == pytest.approx(
+        math.expm1(0.1 * compute_t_quantile(1 - 0.8 * 0.05 / 4, MANY))
+    )
     assert bound_gain(evidence_of(800.0, 1.0), 1) == math.inf
 
 
@@ -104,11 +106,13 @@ def test_more_rounds_narrow_an_estimate() -> None:
 
 def test_the_power_of_one_test() -> None:
     estimate = StudentEstimate(center=0.0, error=0.1, degrees=4.0)
-    threshold = t_quantile(0.975, 4)
-    assert find_power([(estimate, 1.0)], 0.3, 0.025) == pytest.approx(noncentral_t_above(threshold, 4, 3.0))
+    threshold = compute_t_quantile(0.975, 4)
+    assert find_power([(estimate, 1.0)], 0.3, 0.025) == pytest.approx(
+        compute_noncentral_t_tail(threshold, 4, 3.0)
+    )
     wide = StudentEstimate(center=0.0, error=9.0, degrees=4.0)
     assert find_power([(wide, 0.8), (estimate, 0.2)], 0.3, 0.025) == pytest.approx(
-        noncentral_t_above(t_quantile(0.995, 4), 4, 3.0)
+        compute_noncentral_t_tail(compute_t_quantile(0.995, 4), 4, 3.0)
     )
     assert find_power([(estimate, 1.0)], 0.0, 0.025) == 0.0
     exact = StudentEstimate(center=0.0, error=0.0, degrees=4.0)
@@ -120,7 +124,7 @@ def is_enough(claim: Claim, rounds: int, distance: float, tail: float) -> bool:
     pairs = claim.evidence.pairs
     assert pairs is not None
     error = pairs.error * math.sqrt(claim.evidence.processes[0] / rounds)
-    return distance / error >= t_quantile(1 - tail, MANY) + t_quantile(0.8, MANY)
+    return distance / error >= compute_t_quantile(1 - tail, MANY) + compute_t_quantile(0.8, MANY)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,10 @@ def test_equality_needs_both_sides(others: int) -> None:
 
     def power(count: int) -> float:
         error, tail = 0.02 * math.sqrt(3 / count), 0.05 / (1 + others)
-        tails = [noncentral_t_above(t_quantile(1 - tail, MANY), MANY, room / error) for room in (0.03, 0.07)]
+        tails = [
+            compute_noncentral_t_tail(compute_t_quantile(1 - tail, MANY), MANY, room / error)
+            for room in (0.03, 0.07)
+        ]
         return sum(tails) - 1
 
     assert power(rounds) >= 0.8 > power(rounds - 1)

@@ -12,14 +12,14 @@ from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate, Verdi
 from gpubench.stats.decisions import (
     adjust_holm,
     count_looks,
-    decide,
+    decide_claims,
     find_bounds,
     list_joint_tests,
     list_tests,
     spend_alpha,
     split_alpha,
 )
-from gpubench.stats.distributions import t_above
+from gpubench.stats.distributions import compute_t_tail
 from gpubench.stats.estimates import compare_rounds
 
 MANY = 1e9
@@ -36,11 +36,11 @@ def by_pairs(p: float, sign: int = -1, design: Design = "ordered", **options: st
 
 
 def words(claims: list[Claim], looks: list[int] | None = None) -> list[str]:
-    return [claim.decided.word for claim in decide(claims, looks)]
+    return [claim.decided.word for claim in decide_claims(claims, looks)]
 
 
 def verdict(claim: Claim) -> Verdict:
-    return decide([claim])[0].decided
+    return decide_claims([claim])[0].decided
 
 
 # ---- ordered ----
@@ -107,7 +107,7 @@ def test_questions_are_decided_apart() -> None:
     claims = [by_pairs(0.02, design="paired", family="a"), by_pairs(0.02, design="paired", family="b")]
     assert words(claims) == ["sure", "sure"]
     assert words([by_pairs(0.02, design="paired"), by_pairs(0.02, design="paired")]) == ["likely", "likely"]
-    assert decide([]) == []
+    assert decide_claims([]) == []
 
 
 def test_verdicts_stand_in_the_order_of_their_claims() -> None:
@@ -116,7 +116,7 @@ def test_verdicts_stand_in_the_order_of_their_claims() -> None:
         by_pairs(0.4, family="a"),
         by_pairs(0.002, +1, family="b"),
     ]
-    decided = decide(claims)
+    decided = decide_claims(claims)
     assert [claim.evidence for claim in decided] == [claim.evidence for claim in claims]
     assert [claim.decided.direction for claim in decided] == ["less", "less", "more"]
 
@@ -235,10 +235,10 @@ def test_pairs_decide_where_there_are_some() -> None:
 def test_without_common_rounds_the_fewest_degrees_count() -> None:
     welch = StudentEstimate(center=3.0, error=1.0, degrees=5.0, floors=((0.9, 2.0), (0.4, 4.0)))
     evidence = Evidence(center=3.0, processes=(5, 3), welch=welch)
-    assert verdict(make_claim(evidence, "paired")).p == pytest.approx(2 * t_above(3.0, 2))
+    assert verdict(make_claim(evidence, "paired")).p == pytest.approx(2 * compute_t_tail(3.0, 2))
     # Against a limit: Welch's degrees, no less than a sample alone leaves.
     assert verdict(make_claim(evidence, "above")).p == pytest.approx(
-        max(t_above(3.0, 5), t_above(3.0 / 0.9, 2))
+        max(compute_t_tail(3.0, 5), compute_t_tail(3.0 / 0.9, 2))
     )
 
 
@@ -373,7 +373,7 @@ def test_a_look_is_stricter_and_changes_no_figure(design: Design, sign: int, p: 
     assert words([by_pairs(second * 1.02, sign, design)], [2]) == ["likely"]
     assert words([by_pairs(second, sign, design)], [0]) == ["likely"]
     claim = by_pairs(second, sign, design)
-    looked, seen = (decide([claim], looks)[0].decided for looks in ([2], None))
+    looked, seen = (decide_claims([claim], looks)[0].decided for looks in ([2], None))
     assert (looked.p, looked.low, looked.high) == (seen.p, seen.low, seen.high)
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gpubench.core.claims import StudentEstimate
-from gpubench.stats.distributions import noncentral_t_above, t_above, t_quantile
+from gpubench.stats.distributions import compute_noncentral_t_tail, compute_t_quantile, compute_t_tail
 from gpubench.stats.estimates import (
     compare_percentages,
     compare_rounds,
@@ -22,10 +22,10 @@ from gpubench.stats.estimates import (
 
 
 def test_student() -> None:
-    assert t_quantile(0.975, 2) == pytest.approx(4.30265, abs=1e-5)
-    assert t_above(4.30265, 2) == pytest.approx(0.025, abs=1e-6)
-    assert noncentral_t_above(2.0, 1e6, 2.0) == pytest.approx(0.5, abs=1e-4)
-    assert noncentral_t_above(1.0, 2, 400.0) == 1.0  # too small a probability for a float
+    assert compute_t_quantile(0.975, 2) == pytest.approx(4.30265, abs=1e-5)
+    assert compute_t_tail(4.30265, 2) == pytest.approx(0.025, abs=1e-6)
+    assert compute_noncentral_t_tail(2.0, 1e6, 2.0) == pytest.approx(0.5, abs=1e-4)
+    assert compute_noncentral_t_tail(1.0, 2, 400.0) == 1.0  # too small a probability for a float
 
 
 def test_a_ratio_of_processes_and_of_pairs() -> None:

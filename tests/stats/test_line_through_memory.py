@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.stats.distributions import t_quantile
-from gpubench.stats.memory_line import Line, fit_largest, fit_line
+from gpubench.stats.distributions import compute_t_quantile
+from gpubench.stats.memory_line import MemoryLine, fit_largest_sizes, fit_line
 
 LOG = committed.HOME / "titan-xp-2021" / "trials.csv"
 WORKED = [(100.0, 1100.0), (200.0, 1950.0), (300.0, 3150.0), (400.0, 4000.0)]
@@ -17,10 +17,10 @@ WORKED = [(100.0, 1100.0), (200.0, 1950.0), (300.0, 3150.0), (400.0, 4000.0)]
 line by 35, −105, 105 and −35, so a standard deviation of √(24,500 / 2)."""
 
 
-def half_width(line: Line, batch: float) -> float:
+def half_width(line: MemoryLine, batch: float) -> float:
     """Half the 95 % interval in which the memory of a trial with this batch size lies."""
     apart = (batch - line.middle) ** 2 / line.spread
-    return float(t_quantile(0.975, line.count - 2)) * line.error * (1 + 1 / line.count + apart) ** 0.5
+    return float(compute_t_quantile(0.975, line.count - 2)) * line.error * (1 + 1 / line.count + apart) ** 0.5
 
 
 def test_a_line_worked_by_hand():
@@ -39,7 +39,7 @@ def test_the_published_line_from_16_to_256_and_what_was_logged_at_512():
             for one in csv.DictReader(file)
             if one["experiment"] == "resnet34-4gpu"
         }
-    found = fit_largest([(batch, mib) for batch, mib in logged.items() if batch <= 256])
+    found = fit_largest_sizes([(batch, mib) for batch, mib in logged.items() if batch <= 256])
     assert found is not None
     assert found.count == 5
     assert f"{found.predict_mib(512):,.0f}" == "10,085"

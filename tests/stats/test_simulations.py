@@ -28,7 +28,7 @@ from simulated_claims import (
 )
 
 from gpubench.core.claims import Claim, Design
-from gpubench.stats.decisions import count_looks, decide
+from gpubench.stats.decisions import count_looks, decide_claims
 from gpubench.stats.estimates import estimate_work
 
 TABLES = 200
@@ -112,7 +112,7 @@ def test_the_work_of_copies_and_of_unlike_jobs_at_a_border() -> None:
                     for k, name in enumerate(jobs)
                 ]
                 claim = make_claim(estimate_work(alone, together), design, limit=truth)
-                sure += decide([claim])[0].decided.word == "sure"
+                sure += decide_claims([claim])[0].decided.word == "sure"
             shares.append(sure / (4 * TABLES))
         assert max(shares) <= 0.06, shares
 
@@ -133,7 +133,7 @@ def test_looks_after_each_round_cost_a_twentieth(claim_table: Callable[..., list
     false = 0
     for table in simulate_tables(110, TABLES, [0.0] * 9, 0.02, 8):
         looked = [
-            decide(claims, [count_looks(claim.evidence) for claim in claims])
+            decide_claims(claims, [count_looks(claim.evidence) for claim in claims])
             for rounds in range(2, 9)
             if (claims := claim_table([{key: row[key] for key in range(rounds)} for row in table]))
         ]

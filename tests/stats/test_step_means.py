@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from simulated_processes import resembling, stalling
 
-from gpubench.stats.distributions import t_quantile
-from gpubench.stats.steps import FEWEST_STEPS, count_effective_steps, step_mean
+from gpubench.stats.distributions import compute_t_quantile
+from gpubench.stats.steps import FEWEST_STEPS, count_effective_steps, estimate_step_mean
 
 
 def test_batches_by_hand():
@@ -16,7 +16,7 @@ def test_batches_by_hand():
     draw = np.random.default_rng(1)
     steps = (1 + 0.1 * draw.normal(size=43)).tolist()
     batches = [statistics.fmean(steps[3 + 5 * n : 8 + 5 * n]) for n in range(8)]
-    found = step_mean(steps)
+    found = estimate_step_mean(steps)
     assert (found.steps, found.batches) == (40, 8)
     assert found.seconds == pytest.approx(statistics.fmean(steps[3:]))
     assert found.error == pytest.approx(statistics.stdev(batches) / math.sqrt(8) / found.seconds)
@@ -28,13 +28,13 @@ def test_batches_by_hand():
 )
 def test_long_batches_hold_whole_rhythms_of_eight(steps, batches, length):
     draw = np.random.default_rng(2)
-    found = step_mean((1 + 0.1 * draw.normal(size=steps)).tolist())
+    found = estimate_step_mean((1 + 0.1 * draw.normal(size=steps)).tolist())
     assert (found.batches, found.steps) == (batches, batches * length)
 
 
 def test_every_eighth_step_that_waits_is_no_noise():
     steps = [2.0 if n % 8 == 3 else 1.0 for n in range(128)]
-    found = step_mean(steps)
+    found = estimate_step_mean(steps)
     assert (found.seconds, found.error) == (1.125, 0)
     assert statistics.stdev(steps) / math.sqrt(128) > 0.02  # of independent steps
 
@@ -42,10 +42,10 @@ def test_every_eighth_step_that_waits_is_no_noise():
 def test_too_few_steps_have_no_error():
     draw = np.random.default_rng(3)
     steps = (1 + 0.1 * draw.normal(size=FEWEST_STEPS)).tolist()
-    assert step_mean(steps) is not None
-    assert step_mean(steps[1:]) is None
-    assert step_mean([]) is None
-    assert step_mean([1.0] * FEWEST_STEPS).error == 0
+    assert estimate_step_mean(steps) is not None
+    assert estimate_step_mean(steps[1:]) is None
+    assert estimate_step_mean([]) is None
+    assert estimate_step_mean([1.0] * FEWEST_STEPS).error == 0
 
 
 def test_steps_that_resemble_each_other_count_for_few():
@@ -54,14 +54,14 @@ def test_steps_that_resemble_each_other_count_for_few():
     assert count_effective_steps([1.0, 2.0, 1.0, 2.0]) == 4, "no more than there are"
     assert count_effective_steps([1.0, 1.0, 1.0]) == 3
     ramp = [1 + n / 100 for n in range(200)]
-    assert step_mean(ramp) is None
+    assert estimate_step_mean(ramp) is None
     slow = resembling(np.random.default_rng(4), (300, 100), 0.9)
-    assert sum(step_mean(line) is None for line in (1 + 0.05 * slow).tolist()) > 270
+    assert sum(estimate_step_mean(line) is None for line in (1 + 0.05 * slow).tolist()) > 270
 
 
 def test_the_unit_changes_nothing():
     steps = (1 + 0.1 * np.random.default_rng(5).normal(size=100)).tolist()
-    one, other = step_mean(steps), step_mean([1000 * step for step in steps])
+    one, other = estimate_step_mean(steps), estimate_step_mean([1000 * step for step in steps])
     assert (other.error, other.seconds) == pytest.approx((one.error, 1000 * one.seconds))
 
 
@@ -72,10 +72,10 @@ def test_a_standard_error_holds_the_truth_as_often_as_it_says(steps, kind):
         stalling(draw, 1500, steps) if kind == "stalls" else 1 + 0.05 * resembling(draw, (1500, steps), kind)
     )
     truth = 1.375 if kind == "stalls" else 1.0
-    found = [one for line in windows.tolist() if (one := step_mean(line))]
+    found = [one for line in windows.tolist() if (one := estimate_step_mean(line))]
     assert len(found) > 1400
     held = sum(
-        abs(one.seconds - truth) <= t_quantile(0.975, one.batches - 1) * one.error * one.seconds
+        abs(one.seconds - truth) <= compute_t_quantile(0.975, one.batches - 1) * one.error * one.seconds
         for one in found
     )
     assert 0.92 < held / len(found) < 0.98

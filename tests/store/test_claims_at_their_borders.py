@@ -50,7 +50,7 @@ def number_of(claims: WorkClaims) -> int | None:
 
 def make_claim(folder: Path, number: int, owner: Holder, outcome: str = "", item: WorkItem = ITEM) -> Path:
     """A claim as its owner has left it."""
-    path = item.path(folder, number)
+    path = item.make_claim_path(folder, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(owner)) + "\n" + (f"{outcome}\n" if outcome else ""))
     return path
@@ -71,16 +71,16 @@ def stale_listing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_claim_that_was_made_below_another_is_given_back(tmp_path: Path) -> None:
     make_claim(tmp_path, 5, ELSEWHERE)
     claims = WorkClaims(tmp_path)
-    assert (claims.take(ITEM), claims.name) == ("theirs", "")
-    assert read_claim(ITEM.path(tmp_path, 1)).outcome == "nothing"
-    assert not ITEM.path(tmp_path, 6).exists()
+    assert (claims.claim_item(ITEM), claims.name) == ("theirs", "")
+    assert read_claim(ITEM.make_claim_path(tmp_path, 1)).outcome == "nothing"
+    assert not ITEM.make_claim_path(tmp_path, 6).exists()
 
 
 @pytest.mark.usefixtures("stale_listing")
 def test_only_what_the_highest_claim_has_stored_is_done(tmp_path: Path) -> None:
     make_claim(tmp_path, 1, ELSEWHERE, "stored")
     make_claim(tmp_path, 2, ELSEWHERE)
-    assert WorkClaims(tmp_path).take(ITEM) == "theirs"
+    assert WorkClaims(tmp_path).claim_item(ITEM) == "theirs"
 
 
 @pytest.mark.usefixtures("stale_listing")
@@ -89,7 +89,7 @@ def test_of_several_dead_owners_the_last_is_told(tmp_path: Path) -> None:
     make_claim(tmp_path, 2, replace(GONE, host="second"))
     lines: list[str] = []
     claims = WorkClaims(tmp_path, say=lines.append)
-    assert (claims.take(ITEM), number_of(claims)) == ("mine", 3)
+    assert (claims.claim_item(ITEM), number_of(claims)) == ("mine", 3)
     assert ["second" in line for line in lines] == [True]
 
 
@@ -99,10 +99,10 @@ def test_of_several_dead_owners_the_last_is_told(tmp_path: Path) -> None:
 def test_the_last_number_can_be_claimed(tmp_path: Path) -> None:
     make_claim(tmp_path, MOST_CLAIMS - 1, GONE)
     claims = WorkClaims(tmp_path)
-    assert (claims.take(ITEM), number_of(claims)) == ("mine", MOST_CLAIMS)
+    assert (claims.claim_item(ITEM), number_of(claims)) == ("mine", MOST_CLAIMS)
     make_claim(tmp_path, MOST_CLAIMS, GONE, item=NEXT)
     with pytest.raises(UnusableError):
-        claims.take(NEXT)
+        claims.claim_item(NEXT)
 
 
 def test_claims_of_rounds_machines_and_other_names_are_counted_apart(tmp_path: Path) -> None:
@@ -111,14 +111,14 @@ def test_claims_of_rounds_machines_and_other_names_are_counted_apart(tmp_path: P
     for ending in ("0", "07", "10000", "5x", "٣"):
         (tmp_path / "records" / "01" / f"{ITEM.name}.{ending}").touch()
     claims = WorkClaims(tmp_path)
-    assert (claims.take(ITEM), number_of(claims)) == ("mine", 1)
+    assert (claims.claim_item(ITEM), number_of(claims)) == ("mine", 1)
     assert claims.name == f"{ITEM.name}.1"
 
 
 def test_a_folder_that_can_not_be_listed_is_named(tmp_path: Path) -> None:
     (tmp_path / "records").touch()
     with pytest.raises(UnusableError, match=f"^{tmp_path} can't be read"):
-        WorkClaims(tmp_path).take(ITEM)
+        WorkClaims(tmp_path).claim_item(ITEM)
 
 
 def test_a_claim_is_read_up_to_its_largest_size(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_a_claim_that_can_not_be_made_is_named(tmp_path: Path, monkeypatch: pyte
     claims = WorkClaims(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
-        with pytest.raises(UnusableError, match=f"^{ITEM.path(tmp_path, 1)} can't be written"):
-            claims.take(ITEM)
-    assert (claims.name, claims.take(ITEM)) == ("", "mine")
+        with pytest.raises(UnusableError, match=f"^{ITEM.make_claim_path(tmp_path, 1)} can't be written"):
+            claims.claim_item(ITEM)
+    assert (claims.name, claims.claim_item(ITEM)) == ("", "mine")
 
 
 # ---- giving back ----
@@ -147,26 +147,26 @@ def test_a_claim_that_can_not_be_made_is_named(tmp_path: Path, monkeypatch: pyte
 
 def test_an_outcome_belongs_to_the_claim_that_was_held(tmp_path: Path) -> None:
     claims = WorkClaims(tmp_path)
-    claims.take(ITEM)
+    claims.claim_item(ITEM)
     claims.note_stored()
-    claims.take(NEXT)
-    assert read_claim(ITEM.path(tmp_path, 1)).outcome == "stored"
+    claims.claim_item(NEXT)
+    assert read_claim(ITEM.make_claim_path(tmp_path, 1)).outcome == "stored"
     claims.give_back()
     claims.give_back()
-    assert read_claim(NEXT.path(tmp_path, 1)).outcome == "nothing"
-    assert NEXT.path(tmp_path, 1).read_bytes().count(b"\n") == 2
+    assert read_claim(NEXT.make_claim_path(tmp_path, 1)).outcome == "nothing"
+    assert NEXT.make_claim_path(tmp_path, 1).read_bytes().count(b"\n") == 2
     assert claims.name == ""
 
 
 def test_a_claim_that_is_gone_is_given_back_and_shown_alive_without_an_error(tmp_path: Path) -> None:
     clock = Clock()
     claims = WorkClaims(tmp_path, clock=clock)
-    claims.take(ITEM)
-    ITEM.path(tmp_path, 1).unlink()
+    claims.claim_item(ITEM)
+    ITEM.make_claim_path(tmp_path, 1).unlink()
     clock.now = HEARTBEAT_S + 1
     claims.touch_heartbeat()
     claims.give_back()
-    assert not ITEM.path(tmp_path, 1).exists()
+    assert not ITEM.make_claim_path(tmp_path, 1).exists()
 
 
 # ---- heartbeats ----
@@ -176,8 +176,8 @@ def test_a_heart_beats_half_a_minute_after_the_claim_and_after_each_beat(tmp_pat
     clock = Clock(1000.0)
     claims = WorkClaims(tmp_path, clock=clock)
     claims.touch_heartbeat()
-    claims.take(ITEM)
-    path = ITEM.path(tmp_path, 1)
+    claims.claim_item(ITEM)
+    path = ITEM.make_claim_path(tmp_path, 1)
     beats = []
     for seconds in (HEARTBEAT_S, HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 2):
         os.utime(path, (1, 1))
@@ -191,9 +191,9 @@ def test_silence_begins_where_a_heart_was_last_seen_to_beat(tmp_path: Path) -> N
     path = make_claim(tmp_path, 1, ELSEWHERE)
     clock = Clock(500.0)
     watcher = WorkClaims(tmp_path, clock=clock)
-    assert watcher.take(ITEM) == "theirs"
+    assert watcher.claim_item(ITEM) == "theirs"
     clock.now += SILENT_S + 1
-    assert watcher.take(ITEM) == "silent"
+    assert watcher.claim_item(ITEM) == "silent"
     os.utime(path, (7, 7))
     for seconds, answer in (
         (0, "theirs"),
@@ -202,9 +202,9 @@ def test_silence_begins_where_a_heart_was_last_seen_to_beat(tmp_path: Path) -> N
         (DEAD_S - SILENT_S - 2, "silent"),
     ):
         clock.now += seconds
-        assert watcher.take(ITEM) == answer
+        assert watcher.claim_item(ITEM) == answer
     clock.now += 1
-    assert watcher.take(ITEM) == "mine"
+    assert watcher.claim_item(ITEM) == "mine"
     assert DEAD_S > SILENT_S > 2 * HEARTBEAT_S
 
 
@@ -215,7 +215,7 @@ def test_who_holds_an_item(tmp_path: Path) -> None:
     clock = Clock()
     claims = WorkClaims(tmp_path, clock=clock)
     assert not claims.is_held(ITEM)
-    claims.take(ITEM)
+    claims.claim_item(ITEM)
     assert not claims.is_held(ITEM)
     assert WorkClaims(tmp_path).is_held(ITEM)
     make_claim(tmp_path, 1, ELSEWHERE, item=NEXT)

@@ -58,34 +58,34 @@ def give_back(claims: WorkClaims, outcome: str) -> None:
 
 def test_a_claim_is_a_file_beside_the_records_with_the_name_of_its_owner(tmp_path: Path) -> None:
     mine = open_claims(tmp_path)
-    assert (mine.take(ITEM), number_of(mine)) == ("mine", 1)
+    assert (mine.claim_item(ITEM), number_of(mine)) == ("mine", 1)
     (path,) = (tmp_path / "records" / "01").iterdir()
-    assert path == ITEM.path(tmp_path, 1)
+    assert path == ITEM.make_claim_path(tmp_path, 1)
     assert read_claim(path).owner == Holder.make_current()
-    assert mine.take(ITEM) == "mine"
-    assert open_claims(tmp_path).take(ITEM) == "theirs"
-    assert open_claims(tmp_path).take(replace(ITEM, round=2)) == "mine"
-    assert open_claims(tmp_path).take(replace(ITEM, machine="another")) == "mine"
+    assert mine.claim_item(ITEM) == "mine"
+    assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
+    assert open_claims(tmp_path).claim_item(replace(ITEM, round=2)) == "mine"
+    assert open_claims(tmp_path).claim_item(replace(ITEM, machine="another")) == "mine"
 
 
 def test_what_was_stored_is_done_until_it_is_to_be_tried_again(tmp_path: Path) -> None:
     first, second, third = (open_claims(tmp_path) for _ in range(3))
-    first.take(ITEM)
+    first.claim_item(ITEM)
     give_back(first, "stored")
     assert number_of(first) is None
-    assert second.take(ITEM) == "done"
-    assert (second.take(ITEM, lambda: False), number_of(second)) == ("mine", 2)
-    assert third.take(ITEM) == third.take(ITEM, lambda: False) == "theirs"
+    assert second.claim_item(ITEM) == "done"
+    assert (second.claim_item(ITEM, lambda: False), number_of(second)) == ("mine", 2)
+    assert third.claim_item(ITEM) == third.claim_item(ITEM, lambda: False) == "theirs"
     give_back(second, "stored")
-    assert third.take(ITEM) == "done"
-    assert (third.take(ITEM, lambda: False), number_of(third)) == ("mine", 3)
+    assert third.claim_item(ITEM) == "done"
+    assert (third.claim_item(ITEM, lambda: False), number_of(third)) == ("mine", 3)
 
 
 def test_what_was_given_back_with_nothing_stored_is_the_next_one_s(tmp_path: Path) -> None:
     first, second = open_claims(tmp_path), open_claims(tmp_path)
-    first.take(ITEM)
-    first.take(replace(ITEM, round=2))  # gives the one before back
-    assert (second.take(ITEM), number_of(second)) == ("mine", 2)
+    first.claim_item(ITEM)
+    first.claim_item(replace(ITEM, round=2))  # gives the one before back
+    assert (second.claim_item(ITEM), number_of(second)) == ("mine", 2)
 
 
 @pytest.mark.parametrize("outcome", ["stored", "nothing"])
@@ -93,26 +93,26 @@ def test_no_claim_is_made_below_another(outcome: str, tmp_path: Path) -> None:
     """As in a folder that was copied in part."""
     first = open_claims(tmp_path)
     for _ in range(5):
-        first.take(replace(ITEM, round=2), lambda: False)
-        first.take(ITEM, lambda: False)
+        first.claim_item(replace(ITEM, round=2), lambda: False)
+        first.claim_item(ITEM, lambda: False)
     assert number_of(first) == 5
     for number in (1, 2, 3, 4):
-        ITEM.path(tmp_path, number).unlink()
-    assert open_claims(tmp_path).take(ITEM) == "theirs"
+        ITEM.make_claim_path(tmp_path, number).unlink()
+    assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
     give_back(first, outcome)
     second = open_claims(tmp_path)
     expected = ("done", None) if outcome == "stored" else ("mine", 6)
-    assert (second.take(ITEM), number_of(second)) == expected
+    assert (second.claim_item(ITEM), number_of(second)) == expected
 
 
 def test_a_folder_that_was_renamed_is_not_made_anew(tmp_path: Path) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     mine = open_claims(folder)
-    mine.take(ITEM)
+    mine.claim_item(ITEM)
     folder.rename(tmp_path / "moved")
     with pytest.raises(UnusableError, match=f"^{folder} is not there any more"):
-        mine.take(replace(ITEM, round=2))
+        mine.claim_item(replace(ITEM, round=2))
     assert not folder.exists()
 
 
@@ -125,19 +125,19 @@ def test_a_claim_that_could_not_be_written_is_not_there(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
         with pytest.raises(UnusableError, match=r"can't be written"):
-            open_claims(tmp_path).take(ITEM)
-    assert open_claims(tmp_path).take(ITEM) == "mine"
+            open_claims(tmp_path).claim_item(ITEM)
+    assert open_claims(tmp_path).claim_item(ITEM) == "mine"
 
 
 def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_path: Path) -> None:
-    open_claims(tmp_path, GONE).take(ITEM)
+    open_claims(tmp_path, GONE).claim_item(ITEM)
     lines: list[str] = []
     heir = WorkClaims(tmp_path, say=lines.append)
-    before = ITEM.path(tmp_path, 1).read_bytes()
-    assert (heir.take(ITEM), number_of(heir)) == ("mine", 2)
-    assert ITEM.path(tmp_path, 1).read_bytes() == before
+    before = ITEM.make_claim_path(tmp_path, 1).read_bytes()
+    assert (heir.claim_item(ITEM), number_of(heir)) == ("mine", 2)
+    assert ITEM.make_claim_path(tmp_path, 1).read_bytes() == before
     assert [str(GONE) in line for line in lines] == [True]
-    assert open_claims(tmp_path).take(ITEM) == "theirs"
+    assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
 
 
 @pytest.mark.parametrize("owned_by", [ELSEWHERE, Holder.make_current()], ids=["elsewhere", "frozen here"])
@@ -145,31 +145,31 @@ def test_an_owner_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_c
     owned_by: Holder, tmp_path: Path
 ) -> None:
     owner = open_claims(tmp_path, owned_by)
-    owner.take(ITEM)
-    path = ITEM.path(tmp_path, 1)
+    owner.claim_item(ITEM)
+    path = ITEM.make_claim_path(tmp_path, 1)
     os.utime(path, (1, 1))  # by its own clock it was written half a century ago
     clock = Clock()
     watcher = open_claims(tmp_path, clock=clock)
-    assert watcher.take(ITEM) == "theirs"
+    assert watcher.claim_item(ITEM) == "theirs"
     clock.now = SILENT_S
-    assert watcher.take(ITEM) == "theirs"
+    assert watcher.claim_item(ITEM) == "theirs"
     clock.now = SILENT_S + 1
-    assert watcher.take(ITEM) == "silent"
+    assert watcher.claim_item(ITEM) == "silent"
     os.utime(path, (2, 2))
-    assert watcher.take(ITEM) == "theirs"
+    assert watcher.claim_item(ITEM) == "theirs"
     clock.now += DEAD_S - 1
-    assert watcher.take(ITEM) == "silent"
+    assert watcher.claim_item(ITEM) == "silent"
     clock.now += 1
-    assert (watcher.take(ITEM), number_of(watcher)) == ("mine", 2)
+    assert (watcher.claim_item(ITEM), number_of(watcher)) == ("mine", 2)
     give_back(owner, "stored")  # frozen, and woken
-    assert open_claims(tmp_path).take(ITEM) == "theirs"
+    assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
 
 
 def test_a_heartbeat_moves_the_file_s_time_every_half_minute(tmp_path: Path) -> None:
     clock = Clock()
     mine = open_claims(tmp_path, clock=clock)
-    mine.take(ITEM)
-    path = ITEM.path(tmp_path, 1)
+    mine.claim_item(ITEM)
+    path = ITEM.make_claim_path(tmp_path, 1)
     os.utime(path, (1, 1))
     clock.now = HEARTBEAT_S
     mine.touch_heartbeat()
@@ -192,38 +192,38 @@ GOOD = asdict(Holder.make_current())
     ],
 )  # fmt: skip
 def test_a_damaged_claim_is_one_of_whose_owner_nothing_is_known(content: bytes, tmp_path: Path) -> None:
-    path = ITEM.path(tmp_path, 1)
+    path = ITEM.make_claim_path(tmp_path, 1)
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     clock = Clock()
     watcher = open_claims(tmp_path, clock=clock)
-    assert watcher.take(ITEM) == "theirs"
+    assert watcher.claim_item(ITEM) == "theirs"
     assert str(read_claim(path)) == "a sweep that left no name"
     clock.now = DEAD_S
-    assert (watcher.take(ITEM), number_of(watcher)) == ("mine", 2)
+    assert (watcher.claim_item(ITEM), number_of(watcher)) == ("mine", 2)
 
 
 def test_a_link_or_a_folder_in_its_place_is_one_line(tmp_path: Path) -> None:
-    path = ITEM.path(tmp_path, 1)
+    path = ITEM.make_claim_path(tmp_path, 1)
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "outside")
     with pytest.raises(UnusableError, match=f"^{path} can't be read"):
-        open_claims(tmp_path).take(ITEM)
+        open_claims(tmp_path).claim_item(ITEM)
     assert not (tmp_path / "outside").exists()
 
 
 def test_claims_without_end_are_refused(tmp_path: Path) -> None:
-    open_claims(tmp_path, GONE).take(ITEM)
-    ITEM.path(tmp_path, 1).rename(ITEM.path(tmp_path, MOST_CLAIMS))
+    open_claims(tmp_path, GONE).claim_item(ITEM)
+    ITEM.make_claim_path(tmp_path, 1).rename(ITEM.make_claim_path(tmp_path, MOST_CLAIMS))
     with pytest.raises(UnusableError, match="claims of one unit"):
-        open_claims(tmp_path).take(ITEM)
+        open_claims(tmp_path).claim_item(ITEM)
 
 
 def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -> None:
-    open_claims(tmp_path, GONE).take(ITEM)
+    open_claims(tmp_path, GONE).claim_item(ITEM)
     heir = open_claims(tmp_path)
-    heir.take(ITEM)
-    heir.take(replace(ITEM, round=2))
+    heir.claim_item(ITEM)
+    heir.claim_item(replace(ITEM, round=2))
     for name in (
         "t0123456789a-1.json",
         "t0123456789a-r1-m0.1",
@@ -231,9 +231,9 @@ def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -
         "t0123456789a-r1-m00000000.١",
     ):
         (tmp_path / "records" / "01" / name).write_text("{}")
-    ITEM.path(tmp_path, 9).symlink_to(tmp_path / "nowhere")
+    ITEM.make_claim_path(tmp_path, 9).symlink_to(tmp_path / "nowhere")
     (tmp_path / "records" / "zz").mkdir()
-    (tmp_path / "records" / "zz" / ITEM.path(tmp_path, 1).name).write_text("{}")
+    (tmp_path / "records" / "zz" / ITEM.make_claim_path(tmp_path, 1).name).write_text("{}")
     entries = [
         (entry.round, entry.number, entry.claim.owner, entry.claim.outcome) for entry in list_claims(tmp_path)
     ]
@@ -264,7 +264,7 @@ def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
         claims = WorkClaims(
             tmp_path, say=lambda _: None, owner=replace(Holder.make_current(), boot="another boot")
         )
-        claims.take(ITEM)
+        claims.claim_item(ITEM)
         os.write(writes, b"1")
         time.sleep(0.2)
         claims.touch_heartbeat()
@@ -275,10 +275,10 @@ def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
     os.kill(pid, signal.SIGSTOP)
     clock = Clock()
     watcher = open_claims(tmp_path, clock=clock)
-    assert watcher.take(ITEM) == "theirs"
+    assert watcher.claim_item(ITEM) == "theirs"
     clock.now = DEAD_S
-    assert (watcher.take(ITEM), number_of(watcher)) == ("mine", 2)
+    assert (watcher.claim_item(ITEM), number_of(watcher)) == ("mine", 2)
     os.kill(pid, signal.SIGCONT)
     assert os.read(reads, 1) == b"1"
     os.waitpid(pid, 0)
-    assert watcher.take(ITEM) == "mine"
+    assert watcher.claim_item(ITEM) == "mine"

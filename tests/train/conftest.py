@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from gpubench.schema.order import DataSpec, transforms
+from gpubench.schema.order import DataSpec, parse_transforms
 from gpubench.train.data import Data, LoaderSettings, open_data
 
 
@@ -65,7 +65,8 @@ def opened() -> Iterator[Callable[..., Data]]:
         device = share.pop("device", torch.device("cpu"))
         settings = {"rank": 0, "world": 1, "batch_size": 8, "workers": 0, "prefetch": 2, "seed": 7, **share}
         lists = {
-            name: transforms(given, values["input_size"]) for name, given in (("cpu", cpu), ("gpu", gpu))
+            name: parse_transforms(given, values["input_size"])
+            for name, given in (("cpu", cpu), ("gpu", gpu))
         }
         data = open_data(
             DataSpec(**values, **lists),

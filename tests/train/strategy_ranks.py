@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.step import Step, make_optimizer
+from gpubench.train.step import TrainStep, make_optimizer
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.fsdp import FullySharded, list_blocks
@@ -85,11 +85,11 @@ class Run:
     ) -> None:
         torch.manual_seed(0)
         self.strategy = kind(assignment, accumulate=accumulate, sync_every=sync_every)
-        self.trained = self.strategy.prepare(Network().double().train(), torch.channels_last, compiled)
+        self.trained = self.strategy.prepare_model(Network().double().train(), torch.channels_last, compiled)
         made = self.strategy.make_rank_optimizer(
             lambda module: make_optimizer(optimizer, 0.01, module, graph=False)
         )
-        self.step = Step(self.trained, made, self.strategy, precision="fp32")
+        self.step = TrainStep(self.trained, made, self.strategy, precision="fp32")
 
     def take(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         rank, world = self.strategy.assignment.rank, self.strategy.assignment.world

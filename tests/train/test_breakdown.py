@@ -9,7 +9,7 @@ import torch
 
 from gpubench.record.breakdown import EXCHANGE
 from gpubench.schema.codes import REASONS
-from gpubench.train.breakdown import Breakdown, cost_pct, split_communication
+from gpubench.train.breakdown import Breakdown, compute_cost_pct, split_communication
 from gpubench.train.device_assignment import DeviceAssignment
 
 MODELS = "tests/train/user_models.py:"
@@ -55,9 +55,9 @@ def test_exposed_and_hidden_communication(buckets, exposed, hidden):
 
 
 def test_the_cost_is_that_of_the_median_step():
-    assert cost_pct([*[1.1] * 9, 9.0], [1.0] * 10) == pytest.approx(10)
-    assert cost_pct([1.1] * 9, [1.0] * 90) is None
-    assert cost_pct([1.1] * 90, [1.0] * 9) is None
+    assert compute_cost_pct([*[1.1] * 9, 9.0], [1.0] * 10) == pytest.approx(10)
+    assert compute_cost_pct([1.1] * 9, [1.0] * 90) is None
+    assert compute_cost_pct([1.1] * 90, [1.0] * 9) is None
 
 
 def test_workers_that_take_turns_do_not_show_as_a_cost():

@@ -24,8 +24,8 @@ from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, SteadyWindow
 from gpubench.train.data.folder_source import FolderSource, read_image
 from gpubench.train.data.loaders import LoaderSettings, TrainLoaders
-from gpubench.train.failure import classify
-from gpubench.train.protocols import Steady
+from gpubench.train.failure import classify_error
+from gpubench.train.protocols import SteadyProtocol
 
 CROP_RESIZE = catalog.VARIANTS["crop-resize"].make_definition()["cpu"]
 
@@ -47,15 +47,15 @@ def identities(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> list[bytes]:
 
 def test_a_seed_gives_the_same_pixels_anew_in_each_epoch(opened: Any, images: Path) -> None:
     data, again = (opened(images, cpu=CROP_RESIZE, workers=2) for _ in range(2))
-    epochs = [take(data.train_epoch(epoch)) for epoch in range(2)]
+    epochs = [take(data.iterate_epoch(epoch)) for epoch in range(2)]
     assert len(epochs[0]) == data.steps_per_epoch == 6
-    assert all(same(batches, take(again.train_epoch(epoch))) for epoch, batches in enumerate(epochs))
+    assert all(same(batches, take(again.iterate_epoch(epoch))) for epoch, batches in enumerate(epochs))
     assert not same(*epochs)
-    assert not same(epochs[0], take(opened(images, cpu=CROP_RESIZE, seed=8).train_epoch(0)))
+    assert not same(epochs[0], take(opened(images, cpu=CROP_RESIZE, seed=8).iterate_epoch(0)))
 
 
 def test_an_epoch_has_every_image_once_with_its_class(opened: Any, squares: Path) -> None:
-    batches = take(opened(squares, batch_size=4, workers=1).train_epoch(0))
+    batches = take(opened(squares, batch_size=4, workers=1).iterate_epoch(0))
     labels = torch.cat([labels for _, labels in batches]).tolist()
     seen = sorted(zip(identities(batches), labels, strict=True))
     listed = folder.list_images(squares, "train")
@@ -63,8 +63,8 @@ def test_an_epoch_has_every_image_once_with_its_class(opened: Any, squares: Path
 
 
 def test_ranks_make_the_same_global_batch_whatever_their_number(opened: Any, squares: Path) -> None:
-    shares = [take(opened(squares, batch_size=2, rank=r, world=2).train_epoch(1)) for r in range(2)]
-    whole = take(opened(squares, batch_size=4).train_epoch(1))
+    shares = [take(opened(squares, batch_size=2, rank=r, world=2).iterate_epoch(1)) for r in range(2)]
+    whole = take(opened(squares, batch_size=4).iterate_epoch(1))
     for batch, *parts in zip(whole, *shares, strict=True):
         assert sorted(identities(parts)) == sorted(identities([batch]))
 
@@ -115,10 +115,13 @@ def test_a_stream_is_epoch_after_epoch_and_each_is_a_permutation(
     assert {rank.steps_per_epoch for rank in ranks} == {steps}
     streams, epochs = [], []
     for rank in ranks:
-        own = itertools.chain.from_iterable(rank.epoch(number) for number in range(passes))
+        own = itertools.chain.from_iterable(rank.iterate_epoch(number) for number in range(passes))
         epochs.append([images.flatten().tolist() for images, _ in own])
         streams.append(
-            [images.flatten().tolist() for images, _ in itertools.islice(rank.stream(), passes * steps)]
+            [
+                images.flatten().tolist()
+                for images, _ in itertools.islice(rank.iterate_stream(), passes * steps)
+            ]
         )
     assert streams == epochs
     assert all(len(batch) == batch_size for stream in streams for batch in stream)
@@ -139,8 +142,8 @@ def test_what_is_drawn_on_the_device_follows_the_pass_of_the_batch_at_hand(
     """Loaders are a pass ahead: 12 images are two batches of 5, and four are held ready."""
     fields = {"gpu": ["RandomResizedCrop"], "batch_size": 5, "workers": workers}
     by_epochs, by_stream = opened(squares, **fields), opened(squares, **fields)
-    expected = [by_epochs.to_device(batch) for epoch in range(3) for batch in by_epochs.train_epoch(epoch)]
-    stream = by_stream.stream()
+    expected = [by_epochs.to_device(batch) for epoch in range(3) for batch in by_epochs.iterate_epoch(epoch)]
+    stream = by_stream.iterate_stream()
     assert same(expected, [by_stream.to_device(next(stream)) for _ in range(6)])
 
 
@@ -161,7 +164,7 @@ def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
     data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
     loop = SimpleNamespace(data=data)
     how = {"workers": 2, "prefetch": 2, "sync_every": None, "breakdown": False}
-    protocol = Steady(SteadyWindow(window_s=1.0), loop, **how)
+    protocol = SteadyProtocol(SteadyWindow(window_s=1.0), loop, **how)
     next(protocol._stream)
     workers = set(psutil.Process().children()) - before
     assert len(workers) == 2
@@ -180,7 +183,7 @@ def test_validation_covers_every_image_once(opened: Any, images: Path, world: in
     for rank in range(world):
         data = opened(images, cpu=CROP_RESIZE, rank=rank, world=world, batch_size=batch_size, workers=1)
         for _ in range(2):  # a second time too
-            found = take(data.validation())
+            found = take(data.iterate_validation())
         seen += identities(found)
     assert len(seen) == len(set(seen)) == 13
 
@@ -192,8 +195,8 @@ def test_a_broken_image_is_named(opened: Any, tmp_path: Path, write_images: Any,
     broken.write_bytes(broken.read_bytes()[:200])
     data = opened(root, cpu=CROP_RESIZE, batch_size=6, workers=workers)
     with pytest.raises(UnusableError) as caught:
-        take(data.train_epoch(0))
-    kind, reason = classify(caught.value)
+        take(data.iterate_epoch(0))
+    kind, reason = classify_error(caught.value)
     assert kind == "failed"
     assert re.fullmatch(f"broken image {broken}: [^\n]+", reason)
 
@@ -213,7 +216,7 @@ def test_transforms_that_do_not_fit_name_the_image(
     opened: Any, images: Path, cpu: list[Any], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        take(opened(images, cpu=cpu, workers=1).train_epoch(0))
+        take(opened(images, cpu=cpu, workers=1).iterate_epoch(0))
 
 
 @pytest.mark.parametrize(
@@ -233,12 +236,12 @@ def test_too_few_images_or_classes_are_refused(
 def test_workers_have_one_thread_and_ignore_interrupts(opened: Any, images: Path) -> None:
     before = set(psutil.Process().children())
     data = opened(images, cpu=CROP_RESIZE, workers=2)
-    take(data.train_epoch(0))
+    take(data.iterate_epoch(0))
     workers = set(psutil.Process().children()) - before
     assert len(workers) == 2
     for worker in workers:
         worker.send_signal(signal.SIGINT)
-    assert len(take(data.train_epoch(1))) == 6  # persistent, and unmoved
+    assert len(take(data.iterate_epoch(1))) == 6  # persistent, and unmoved
     assert set(psutil.Process().children()) - before == workers
 
 
@@ -248,7 +251,7 @@ def test_workers_die_with_their_rank(opened: Any, images: Path) -> None:
     if rank == 0:
         with contextlib.suppress(BaseException):
             data = opened(images, cpu=CROP_RESIZE, workers=2)
-            batches = data.train_epoch(0)
+            batches = data.iterate_epoch(0)
             next(batches)
             pids = [child.pid for child in psutil.Process().children()]
             os.write(write, " ".join(map(str, pids)).encode())

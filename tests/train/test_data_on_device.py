@@ -53,7 +53,7 @@ def test_a_flip_flips_half_of_them(device: torch.device) -> None:
 def test_crops_are_torchvisions_of_the_same_box(device: torch.device) -> None:
     images = batch(device, count=64, size=48)
     made = on_device.random_resized_crop(images, generator(device)).cpu()
-    boxes = torch.cat(on_device.crop_boxes(64, 48, generator(device), scale=SCALE, ratio=RATIO))
+    boxes = torch.cat(on_device.sample_crop_boxes(64, 48, generator(device), scale=SCALE, ratio=RATIO))
     for image, *box in zip(made, *(side.int().tolist() for side in boxes), strict=True):
         exact = F.resized_crop(images[0].cpu().float(), *box, size=[48, 48], antialias=False)
         assert (image - exact).abs().max() < 0.1
@@ -68,7 +68,9 @@ def test_boxes_are_distributed_as_torchvisions(
     device: torch.device, scale: tuple[float, float], ratio: tuple[float, float]
 ) -> None:
     count, side = 4000, 64
-    ours = torch.cat(on_device.crop_boxes(count, side, generator(device), scale=scale, ratio=ratio)).cpu()
+    ours = torch.cat(
+        on_device.sample_crop_boxes(count, side, generator(device), scale=scale, ratio=ratio)
+    ).cpu()
     assert (ours == ours.round()).all()
     assert (ours[:2] >= 0).all()
     assert (ours[2:] >= 1).all()
@@ -115,7 +117,7 @@ def test_normalisation_is_the_reference(
 
 def test_no_augmentation_for_validation(device: torch.device, opened: Any, squares: Path) -> None:
     data = opened(squares, gpu=["RandomResizedCrop", "RandomHorizontalFlip"], device=device, batch_size=12)
-    batch = next(data.train_epoch(0))
+    batch = next(data.iterate_epoch(0))
     plain, _ = data.to_device(batch, augment=False)
     mean, std = on_device.MEAN_STD[3]
     expected = F.normalize(F.to_dtype(batch[0], torch.float32, scale=True), list(mean), list(std))
@@ -123,7 +125,7 @@ def test_no_augmentation_for_validation(device: torch.device, opened: Any, squar
     first, labels = data.to_device(batch)
     assert not torch.allclose(first, plain)
     assert torch.equal(labels.cpu(), batch[1])
-    again = next(data.train_epoch(0))
+    again = next(data.iterate_epoch(0))
     assert torch.equal(data.to_device(again)[0], first)
 
 
@@ -135,10 +137,10 @@ def test_copies_make_the_host_wait_for_nothing(device: torch.device, opened: Any
     data = opened(
         images, cpu=[{"RandomResizedCrop": {"size": 32}}], gpu=gpu, device=device, workers=2, batch_size=4
     )
-    for batch in data.train_epoch(0):
+    for batch in data.iterate_epoch(0):
         assert batch[0].is_pinned()
         data.to_device(batch)
-    batches = list(data.train_epoch(1))
+    batches = list(data.iterate_epoch(1))
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in batches:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpubench.basics.errors import UnusableError
-from gpubench.train.failure import classify
+from gpubench.train.failure import classify_error
 
 OOM = (
     torch.OutOfMemoryError(
@@ -65,7 +65,7 @@ def words(error):
 
 @pytest.mark.parametrize("error", OOM, ids=words)
 def test_memory_of_the_device_is_a_result(error):
-    kind, reason = classify(error)
+    kind, reason = classify_error(error)
     assert kind == "oom"
     assert reason.startswith(type(error).__name__)
     assert "\n" not in reason
@@ -73,14 +73,14 @@ def test_memory_of_the_device_is_a_result(error):
 
 @pytest.mark.parametrize("error", HOST, ids=words)
 def test_memory_of_the_host_is_a_failure(error):
-    kind, reason = classify(error)
+    kind, reason = classify_error(error)
     assert kind == "failed"
     assert reason.startswith("the host's memory ran out: ")
 
 
 @pytest.mark.parametrize("error", OTHER, ids=words)
 def test_anything_else_is_a_failure_in_its_own_words(error):
-    kind, reason = classify(error)
+    kind, reason = classify_error(error)
     assert kind == "failed"
     assert reason.startswith(type(error).__name__)
     assert not reason.endswith(": ")
@@ -92,12 +92,12 @@ def test_what_nccl_met_is_told_not_only_that_it_met_something():
         "2.27.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
         "Cuda failure 719 'unspecified launch failure'"
     )
-    assert classify(error) == (
+    assert classify_error(error) == (
         "failed",
         "DistBackendError: NCCL error in: NCCLUtils.cpp:94, unhandled cuda error (run with NCCL_DEBUG=INFO for "
         "details), NCCL version 2.27.5: Cuda failure 719 'unspecified launch failure'",
     )
-    _, reason = classify(
+    _, reason = classify_error(
         torch.distributed.DistBackendError("NCCL error in: a.cpp:1, internal error\nLast error:\n")
     )
     assert reason == "DistBackendError: NCCL error in: a.cpp:1, internal error"
@@ -107,12 +107,12 @@ def test_how_a_loader_s_worker_ended_is_told():
     """torch raises one from the other, or only the first, as the signal comes."""
     signal = RuntimeError("DataLoader worker (pid 41) is killed by signal: Killed. ")
     outer = RuntimeError("DataLoader worker (pid(s) 41) exited unexpectedly")
-    assert classify(outer)[1] == f"RuntimeError: {outer}"
+    assert classify_error(outer)[1] == f"RuntimeError: {outer}"
     outer.__cause__ = signal
-    assert classify(outer) == classify(signal)
-    assert classify(signal) == ("failed", f"RuntimeError: {str(signal).strip()}")
+    assert classify_error(outer) == classify_error(signal)
+    assert classify_error(signal) == ("failed", f"RuntimeError: {str(signal).strip()}")
     outer.__cause__ = KeyError("nothing came")
-    assert classify(outer)[1] == f"RuntimeError: {outer}"
+    assert classify_error(outer)[1] == f"RuntimeError: {outer}"
 
 
 class UnspeakableError(Exception):
@@ -132,16 +132,16 @@ class UnspeakableError(Exception):
     ids=["unspeakable", "coloured", "megabytes", "exit", "interrupt"],
 )
 def test_whatever_an_error_says_makes_one_harmless_line(error, reason):
-    assert classify(error) == ("failed", reason)
+    assert classify_error(error) == ("failed", reason)
 
 
 def test_our_own_errors_speak_for_themselves():
     error = UnusableError("broken image a.jpg: the file is empty")
-    assert classify(error) == ("failed", str(error))
+    assert classify_error(error) == ("failed", str(error))
 
 
 def test_a_worker_that_crashed_may_have_met_a_damaged_png():
-    status, reason = classify(
+    status, reason = classify_error(
         RuntimeError("DataLoader worker (pid 41) is killed by signal: Segmentation fault. ")
     )
     assert status == "failed"
@@ -160,8 +160,8 @@ def test_a_worker_that_ended_unreported_is_named():
     with pytest.raises(EOFError) as caught:
         next(loader)
     loader._data_queue.get = get
-    assert classify(caught.value) == (
+    assert classify_error(caught.value) == (
         "failed",
         "EOFError: a DataLoader worker ended while a batch was read from it",
     )
-    assert classify(EOFError()) == ("failed", "EOFError")
+    assert classify_error(EOFError()) == ("failed", "EOFError")

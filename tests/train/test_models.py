@@ -52,15 +52,15 @@ def test_models_take_the_size_and_the_classes_that_they_are_told(name, input_siz
 def test_multiply_adds_are_those_that_torchvision_publishes(name, within):
     published = torchvision.models.get_model_weights(name).DEFAULT.meta
     model = on_meta(name)
-    counted = models.gmacs_per_image(model, input_size=224, channels=3)
+    counted = models.count_gmacs_per_image(model, input_size=224, channels=3)
     assert counted == pytest.approx(published["_ops"], rel=within)
-    assert models.parameters_m(model) == pytest.approx(published["num_params"] / 1e6, abs=1e-9)
+    assert models.count_parameters_m(model) == pytest.approx(published["num_params"] / 1e6, abs=1e-9)
 
 
 def test_counting_leaves_a_trained_model_as_it_is():
     model = models.build_model("resnet18", num_classes=4, input_size=64)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    assert models.gmacs_per_image(model, input_size=64, channels=3) == pytest.approx(0.149, rel=0.02)
+    assert models.count_gmacs_per_image(model, input_size=64, channels=3) == pytest.approx(0.149, rel=0.02)
     after = model.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert {p.device.type for p in model.parameters()} == {"cpu"}
@@ -69,7 +69,7 @@ def test_counting_leaves_a_trained_model_as_it_is():
 @pytest.mark.parametrize("name", catalog.WIDTH_MODELS)
 def test_width_changes_the_parameters(name):
     size = 28 if name in catalog.SMALL_MODELS else 224
-    narrow, usual, wide = (models.parameters_m(on_meta(name, size, width=w)) for w in (0.5, 1.0, 2.0))
+    narrow, usual, wide = (models.count_parameters_m(on_meta(name, size, width=w)) for w in (0.5, 1.0, 2.0))
     assert narrow < 0.8 * usual
     assert wide > 1.3 * usual
 

@@ -16,7 +16,7 @@ from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.train import loop
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.protocols import Epochs, Peers, Steady
+from gpubench.train.protocols import EpochsProtocol, PeerJobs, SteadyProtocol
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import StepClock, TimedWindow
 
@@ -33,11 +33,11 @@ class Numbered:
     begun: list[int] = field(default_factory=list)
     """Epochs whose loader was started."""
 
-    def train_epoch(self, epoch: int) -> Iterator[tuple[int, int]]:
+    def iterate_epoch(self, epoch: int) -> Iterator[tuple[int, int]]:
         self.begun.append(epoch)
         return ((epoch, number) for number in range(self.steps_per_epoch))
 
-    def stream(self) -> Iterator[tuple[int, int]]:
+    def iterate_stream(self) -> Iterator[tuple[int, int]]:
         return (divmod(number, self.steps_per_epoch) for number in itertools.count())
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Numbered:
     def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return torch.tensor(batch), torch.zeros(1)
 
-    def validation(self) -> None:
+    def iterate_validation(self) -> None:
         return None
 
 
@@ -79,7 +79,7 @@ class Bench:
         self.happened: list[Any] = []
         """Batches that were trained, messages, and in words what goes beyond this rank."""
         self.loss_sum = torch.zeros(())
-        self.loop = loop.Loop(
+        self.loop = loop.TrainingLoop(
             self.data, self, Noted(self.happened), clock, self.happened.append, lambda: None  # type: ignore[arg-type]
         )  # fmt: skip
 
@@ -87,9 +87,9 @@ class Bench:
         """A step that only notes its batch."""
         self.happened.append(tuple(images.tolist()))
 
-    def steady(self, order: SteadyWindow, peers: Peers | None = None, **how: Any) -> None:
+    def steady(self, order: SteadyWindow, peers: PeerJobs | None = None, **how: Any) -> None:
         defaults = {"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False}
-        Steady(order, self.loop, peers, **defaults | how).train()
+        SteadyProtocol(order, self.loop, peers, **defaults | how).train()
 
     @property
     def trained(self) -> list[tuple[int, int]]:
@@ -111,7 +111,7 @@ class Noted(Strategy):
     def barrier(self) -> None:
         self._happened.append("barrier")
 
-    def sum(self, values: torch.Tensor) -> torch.Tensor:
+    def sum_over_ranks(self, values: torch.Tensor) -> torch.Tensor:
         self._happened.append("sum")
         return values
 
@@ -269,7 +269,7 @@ def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_mo
     bench = Bench(MadeUpTimes(eighths))
     others = Others(bench.happened, asked=2)
     order = WholeEpochs(epochs=3, warmup_epochs=1)
-    protocol = Epochs(order, bench.loop, lambda: pytest.fail("is judged"), others)
+    protocol = EpochsProtocol(order, bench.loop, lambda: pytest.fail("is judged"), others)
     protocol.train()
     assert bench.windows == [(4, False), (4, True), (4, True)]
     # The other jobs are asked after each second.
@@ -292,7 +292,7 @@ class BesideSlower(Noted):
         super().__init__(happened)
         self.assignment = replace(ALONE, world=2)
 
-    def sum(self, values: torch.Tensor) -> torch.Tensor:
+    def sum_over_ranks(self, values: torch.Tensor) -> torch.Tensor:
         if values.dim() == 2:  # a row a rank: its steps' seconds come last
             values[1, -1] = 0.125 if values[0, -1] < 1 else 3.0  # as it says of its window
         return values

@@ -51,7 +51,7 @@ def batches(device, count=10):
         yield images.to(device), torch.randint(10, (16,), generator=draw).to(device)
 
 
-def trained(device, kind=step.Step, *, name="sgd", precision="fp32", accumulate=1, lr=0.02):
+def trained(device, kind=step.TrainStep, *, name="sgd", precision="fp32", accumulate=1, lr=0.02):
     """Losses of ten steps and the model afterwards."""
     model = network(device)
     optimizer = step.make_optimizer(name, lr, model, graph=kind is step.GraphStep)
@@ -99,7 +99,7 @@ def test_micro_batches_add_up_to_the_batch():
     for count in (1, 4):
         model = copy.deepcopy(frozen)
         strategy = single(CPU, count)
-        one = step.Step(model, torch.optim.SGD(model.parameters()), strategy, precision="fp32")
+        one = step.TrainStep(model, torch.optim.SGD(model.parameters()), strategy, precision="fp32")
         strategy.compute_gradients(one.forward, one.backward, images, labels)
         found.append((one.loss_sum, [p.grad for p in model.parameters()]))
     torch.testing.assert_close(*found)

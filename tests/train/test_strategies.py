@@ -134,4 +134,4 @@ def test_fsdp_says_plainly_that_layers_may_share_no_weights() -> None:
     model[2].weight = model[0].weight
     assignment = DeviceAssignment(rank=0, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     with pytest.raises(UsageError, match="layers share weights; use ddp or local"):
-        FullySharded(assignment).prepare(model, torch.contiguous_format, lambda module: module)
+        FullySharded(assignment).prepare_model(model, torch.contiguous_format, lambda module: module)

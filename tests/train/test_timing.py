@@ -12,8 +12,8 @@ import torch
 from gpubench.node.launch.channel import LARGEST
 from gpubench.schema.validation import convert_to_plain
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.loop import step_messages
-from gpubench.train.timing import CudaClock, TimedWindow, step_clock
+from gpubench.train.loop import list_step_messages
+from gpubench.train.timing import CudaStepClock, TimedWindow, make_step_clock
 
 STEPS = 12
 
@@ -33,7 +33,7 @@ def window(clock, load, step):
 
 
 def test_on_the_host_all_of_next_is_wait():
-    found = window(step_clock(assignment("cpu")), lambda: time.sleep(0.02), lambda: time.sleep(0.01))
+    found = window(make_step_clock(assignment("cpu")), lambda: time.sleep(0.02), lambda: time.sleep(0.01))
     # A sleep may last longer beside other tests, never shorter.
     assert sum(found.wait_s) >= STEPS * 0.02
     assert found.seconds - sum(found.wait_s) >= STEPS * 0.01
@@ -48,7 +48,7 @@ def test_the_steps_of_a_long_epoch_fit_into_messages():
     long = TimedWindow(
         t0=0.0, t1=5.0 * count, step_s=[5.0] * count, wait_s=[4.123456789] * count, first_batch_s=4.123456789
     )
-    messages = list(step_messages(long, 63, 89))
+    messages = list(list_step_messages(long, 63, 89))
     for message in messages:
         sent = json.dumps(convert_to_plain(message), separators=(",", ":"))
         assert len(sent) <= LARGEST
@@ -81,11 +81,11 @@ class HostEvent:
 def test_the_wait_for_the_first_batch_is_a_wait_too(kind, request, monkeypatch):
     step = request.getfixturevalue("busy") if kind == "gpu" else time.sleep
     if kind == "events":
-        monkeypatch.setattr(CudaClock, "_event", lambda _: HostEvent())
+        monkeypatch.setattr(CudaStepClock, "_event", lambda _: HostEvent())
     clock = (
-        CudaClock(assignment("cpu"))
+        CudaStepClock(assignment("cpu"))
         if kind == "events"
-        else step_clock(assignment("cuda:0" if kind == "gpu" else "cpu"))
+        else make_step_clock(assignment("cuda:0" if kind == "gpu" else "cpu"))
     )
     found = window(clock, slow_to_start(), lambda: step(0.01))
     assert len(found.wait_s) == STEPS
@@ -108,7 +108,7 @@ def busy():
 
 @pytest.mark.gpu
 def test_a_loader_that_keeps_up_behind_the_step_is_no_wait(busy):
-    found = window(step_clock(assignment("cuda:0")), lambda: time.sleep(0.005), lambda: busy(0.03))
+    found = window(make_step_clock(assignment("cuda:0")), lambda: time.sleep(0.005), lambda: busy(0.03))
     # The device must starve for the first batch; nothing can be in flight yet.
     assert sum(found.wait_s) == pytest.approx(0.005, abs=0.01)
     assert sorted(found.step_s)[STEPS // 2] == pytest.approx(0.03, rel=0.15)
@@ -117,7 +117,7 @@ def test_a_loader_that_keeps_up_behind_the_step_is_no_wait(busy):
 
 @pytest.mark.gpu
 def test_a_loader_that_is_too_slow_is_waited_for_only_while_the_device_idles(busy):
-    found = window(step_clock(assignment("cuda:0")), lambda: time.sleep(0.03), lambda: busy(0.01))
+    found = window(make_step_clock(assignment("cuda:0")), lambda: time.sleep(0.03), lambda: busy(0.01))
     assert 0.02 * (STEPS - 1) * 0.8 < sum(found.wait_s) < 0.03 * STEPS * 1.1
     assert sum(found.wait_s) / found.seconds > 0.5
 
@@ -128,14 +128,14 @@ def test_a_host_that_is_too_slow_to_launch_is_no_data_wait(busy):
         time.sleep(0.02)  # Python, between batch and launch: the device idles, but not for data
         busy(0.005)
 
-    found = window(step_clock(assignment("cuda:0")), lambda: None, step)
+    found = window(make_step_clock(assignment("cuda:0")), lambda: None, step)
     assert sum(found.wait_s) < 0.02
 
 
 @pytest.mark.gpu
 def test_at_most_two_steps_are_in_flight(busy):
     ahead = []
-    clock = step_clock(assignment("cuda:0"))
+    clock = make_step_clock(assignment("cuda:0"))
     clock.begin()
     began = time.monotonic()
     for number in range(STEPS):

@@ -19,7 +19,7 @@ LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
 
 
-def channel_pair() -> tuple[socket.socket, socket.socket]:
+def make_channel_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected ends."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 

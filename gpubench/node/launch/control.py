@@ -19,19 +19,19 @@ class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="messa
     """What the server tells."""
 
 
-class Run(_Request, frozen=True, kw_only=True, tag="run"):
+class StartTrial(_Request, frozen=True, kw_only=True, tag="run"):
     """Start a trial. An event socket for each rank comes with it."""
 
     order: TrialOrder
 
 
-class Reap(_Request, frozen=True, kw_only=True, tag="reap"):
+class ReapLeader(_Request, frozen=True, kw_only=True, tag="reap"):
     """A leader that was told to have ended may be forgotten: its process id is the system's again."""
 
     pid: int
 
 
-Request = Run | Reap
+Request = StartTrial | ReapLeader
 read_request: Callable[[Any], Request] = make_converter(Request)
 
 
@@ -45,13 +45,13 @@ class ImportFailed(_Message, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-class Started(_Message, frozen=True, kw_only=True, tag="started"):
+class TrialStarted(_Message, frozen=True, kw_only=True, tag="started"):
     """A trial's leader runs."""
 
     pid: int
 
 
-class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
+class LeaderExited(_Message, frozen=True, kw_only=True, tag="exited"):
     """A leader has ended: how, as waitid(2) tells it."""
 
     pid: int
@@ -59,5 +59,5 @@ class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
     status: int
 
 
-ServerMessage = ServerReady | ImportFailed | Started | Exited
+ServerMessage = ServerReady | ImportFailed | TrialStarted | LeaderExited
 read_server_message: Callable[[Any], ServerMessage] = make_converter(ServerMessage)

@@ -30,7 +30,7 @@ def list_descendants(root: psutil.Process | None) -> list[psutil.Process]:
         return []
 
 
-def kill(processes: Iterable[psutil.Process]) -> None:
+def kill_processes(processes: Iterable[psutil.Process]) -> None:
     """SIGKILL to each that still lives."""
     for process in processes:
         with contextlib.suppress(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.schema.events import Told
 from gpubench.schema.validation import InvalidValueError, make_converter
 
@@ -24,8 +24,8 @@ def parse_event(rank: int, data: bytes) -> Told:
     try:
         event = _read_event(json.loads(data))
     except (InvalidValueError, ValueError, RecursionError) as error:
-        why = clean(str(error), 100)
-        raise InvalidEventError(f"{len(data):,} bytes, {clean(repr(data[:60]))} ({why})") from None
+        why = clean_line(str(error), 100)
+        raise InvalidEventError(f"{len(data):,} bytes, {clean_line(repr(data[:60]))} ({why})") from None
     if event.rank != rank:
         raise InvalidEventError(f"{event.event!r} of rank {event.rank}")
     return event

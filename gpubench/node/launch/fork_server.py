@@ -17,17 +17,17 @@ import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, block_signals
-from gpubench.node.launch.channel import Channel, channel_pair
+from gpubench.node.launch.channel import Channel, make_channel_pair
 from gpubench.node.launch.control import (
-    Exited,
     ImportFailed,
-    Reap,
-    Run,
+    LeaderExited,
+    ReapLeader,
     ServerReady,
-    Started,
+    StartTrial,
+    TrialStarted,
     read_server_message,
 )
-from gpubench.node.launch.descendants import find_process, kill, kill_group, list_descendants
+from gpubench.node.launch.descendants import find_process, kill_group, kill_processes, list_descendants
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 from gpubench.node.launch.scratch import make_compile_environment
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
@@ -114,7 +114,7 @@ class ServerProcess:
     """One fork server."""
 
     def __init__(self, compiled: Path | None) -> None:
-        parent_end, server_end = channel_pair()
+        parent_end, server_end = make_channel_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
         with server_end, block_signals(SIGNALS):
             number = str(server_end.fileno())
@@ -131,7 +131,7 @@ class ServerProcess:
         self._is_ready = False
         self.is_lost = False
         """Whether it was killed, by the host when its memory ran out, for example, and its trials with it."""
-        self._exited: dict[int, Exited] = {}
+        self._exited: dict[int, LeaderExited] = {}
         self._started: list[int] = []
 
     @property
@@ -155,9 +155,9 @@ class ServerProcess:
                 raise UnusableError(f"torch can't be imported: {reason}")
             case ServerReady():
                 self._is_ready = True
-            case Started(pid=pid):
+            case TrialStarted(pid=pid):
                 self._started.append(pid)
-            case Exited() as exited:
+            case LeaderExited() as exited:
                 self._exited[exited.pid] = exited
 
     def _kill_and_read_error(self) -> str:
@@ -204,14 +204,14 @@ class ServerProcess:
         pairs: list[tuple[socket.socket, socket.socket]] = []
         try:
             try:
-                pairs.extend(channel_pair() for _ in range(order.ranks))
+                pairs.extend(make_channel_pair() for _ in range(order.ranks))
             except OSError as error:
                 raise UnusableError(
                     f"no connection to {order.ranks} ranks can be opened: {error.strerror} "
                     "(ulimit -n says how many files may be open)"
                 ) from None
             try:
-                self._control.send(Run(order=order), [rank_end.fileno() for _, rank_end in pairs])
+                self._control.send(StartTrial(order=order), [rank_end.fileno() for _, rank_end in pairs])
             except OSError as error:
                 raise UnusableError(
                     f"the order can't be handed to the fork server: {error.strerror}; shorten what its variant lists"
@@ -231,7 +231,7 @@ class ServerProcess:
         channels = [Channel(parent_end) for parent_end, _ in pairs]
         return ForkedTrial(self, self._started.pop(), channels, order.scratch)
 
-    def exit_event(self, pid: int) -> LeaderExit | ServerExit:
+    def make_exit_event(self, pid: int) -> LeaderExit | ServerExit:
         """Who ended and how, once `has_exited`."""
         if self.is_lost:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -254,7 +254,7 @@ class ServerProcess:
             self._receive_message(0.05)
         if self._exited.pop(pid, None) is not None:
             with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
-                self._control.send(Reap(pid=pid))
+                self._control.send(ReapLeader(pid=pid))
 
     def close(self) -> None:
         """Ends it, and with it whatever it started."""
@@ -295,11 +295,11 @@ class ForkedTrial:
         if not self._open:
             time.sleep(min(max(timeout, 0), 0.005))
         events: list[Event] = []
-        for channel in _readable(self._open, max(timeout, 0)):
+        for channel in _select_readable(self._open, max(timeout, 0)):
             events += self._receive_event(channel)
         if is_over and not events and not self._is_end_told:
             self._is_end_told = True
-            events.append(self._server.exit_event(self.pid))
+            events.append(self._server.make_exit_event(self.pid))
         return events
 
     def _receive_event(self, channel: Channel) -> list[Event]:
@@ -322,7 +322,7 @@ class ForkedTrial:
         """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
         if not self._open:
             time.sleep(timeout)
-        for channel in _readable(self._open, timeout):
+        for channel in _select_readable(self._open, timeout):
             try:
                 channel.receive_bytes()
             except ConnectionError:
@@ -350,7 +350,7 @@ class ForkedTrial:
         # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
-            kill(list_descendants(self._leader))
+            kill_processes(list_descendants(self._leader))
             self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
         if self._server.is_lost:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
@@ -360,13 +360,13 @@ class ForkedTrial:
         else:
             strays = list_descendants(self._leader)
             kill_group(self._leader)
-            kill(strays)
+            kill_processes(strays)
             self._server.reap(self.pid)
         for channel in self._channels:
             channel.close()
 
 
-def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
+def _select_readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
     """Those of the channels that something can be read from, waiting so many seconds for the first."""
     by_file = {channel.fileno(): channel for channel in channels}
     return [by_file[file] for file in _poll_files(by_file, timeout)]

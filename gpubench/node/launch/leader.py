@@ -20,7 +20,7 @@ from gpubench.basics import linux
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.channel import Channel
-from gpubench.node.launch.descendants import kill, list_descendants
+from gpubench.node.launch.descendants import kill_processes, list_descendants
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.workload import WORKLOADS
@@ -137,7 +137,7 @@ def kill_leftover_processes() -> None:
     """
     pause = 0.002
     while remaining := list_descendants(psutil.Process()):
-        kill(remaining)
+        kill_processes(remaining)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

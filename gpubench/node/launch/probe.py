@@ -35,9 +35,9 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
     Raises UnusableError where it takes too long to import torch.
     """
     with (
-        _in_memory("order") as order,
-        _in_memory("out") as out,
-        _in_memory("errors") as errors,
+        _open_memory_file("order") as order,
+        _open_memory_file("out") as out,
+        _open_memory_file("errors") as errors,
         scratch.open_compile_cache(os.environ) as compiled,
     ):
         order.write(json.dumps(list(tries)).encode())
@@ -60,23 +60,23 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         return ProbeResult(
-            verdicts=[json.loads(line) for line in _lines(out)],
+            verdicts=[json.loads(line) for line in _read_lines(out)],
             code=code,
             last_words=describe_exit(errors, code),
         )
 
 
-def _in_memory(name: str) -> IO[bytes]:
+def _open_memory_file(name: str) -> IO[bytes]:
     """A file that needs no disk: the one for temporary files may be full."""
     return os.fdopen(os.memfd_create(name), "w+b")
 
 
 def describe_exit(errors: IO[bytes], code: int) -> str:
     """The last line that a child has printed there; where it printed none, how it ended."""
-    lines = _lines(errors)
+    lines = _read_lines(errors)
     return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _lines(file: IO[bytes]) -> list[str]:
+def _read_lines(file: IO[bytes]) -> list[str]:
     file.seek(0)
     return file.read().decode(errors="replace").strip().splitlines()

@@ -187,7 +187,7 @@ class RunningJob:
             case Filling():
                 self.progress = replace(now, filling=True)
             case AskMemory():
-                self.running.reply(event.rank, DriverMemory(driver_mib=watcher.process_gpu_mib()))
+                self.running.reply(event.rank, DriverMemory(driver_mib=watcher.read_process_gpu_mib()))
             case Settle():
                 watcher.sample_final_memory()
                 self.running.reply(event.rank, Proceed())

@@ -28,12 +28,12 @@ from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import leader
 from gpubench.node.launch.channel import Channel
 from gpubench.node.launch.control import (
-    Exited,
     ImportFailed,
-    Reap,
-    Run,
+    LeaderExited,
+    ReapLeader,
     ServerReady,
-    Started,
+    StartTrial,
+    TrialStarted,
     read_request,
 )
 from gpubench.schema.events import Error
@@ -44,7 +44,7 @@ def import_torch() -> None:
     """Imports all that a trial will need, so that no trial pays for it."""
     from gpubench.train import warm as train_warm
 
-    train_warm.import_everything()
+    train_warm.import_training_code()
 
 
 def serve_forks(control: Channel) -> None:
@@ -65,7 +65,7 @@ def serve_forks(control: Channel) -> None:
                 ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is not None:
                     reported.add(pid)
-                    control.send(Exited(pid=pid, code=ended.si_code, status=ended.si_status))
+                    control.send(LeaderExited(pid=pid, code=ended.si_code, status=ended.si_status))
             end_orphans(alive)
         if control.fileno() in readable:
             try:
@@ -73,12 +73,12 @@ def serve_forks(control: Channel) -> None:
             except ConnectionError:
                 break
             match read_request(message):
-                case Run(order=order):
+                case StartTrial(order=order):
                     server_files = (control.fileno(), waker.fileno(), wakened.fileno())
                     pid = fork_leader(order, fds, server_files)
                     alive.add(pid)
-                    control.send(Started(pid=pid))
-                case Reap(pid=pid):
+                    control.send(TrialStarted(pid=pid))
+                case ReapLeader(pid=pid):
                     os.waitpid(pid, 0)
                     alive.discard(pid)
                     reported.discard(pid)

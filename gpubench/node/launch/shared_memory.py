@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from gpubench.basics import linux
-from gpubench.basics.regular_file import read_regular
+from gpubench.basics.regular_file import read_regular_file
 
 NOTES = "processes"
 """In a job's scratch folder: a line for each of its processes: id, pid namespace, Unix time of its beginning."""
@@ -68,7 +68,7 @@ def _read_notes(scratch: Path) -> dict[int, float]:
     """Process id -> when the first process with it began, of this pid namespace."""
     began: dict[int, float] = {}
     try:
-        lines = read_regular(scratch / NOTES).decode().splitlines()
+        lines = read_regular_file(scratch / NOTES).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
     namespace_here = linux.read_pid_namespace()

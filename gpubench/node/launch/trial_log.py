@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from gpubench.basics import linux
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 
 HEAD_BYTES = 2 << 20
 """Kept from the beginning."""
@@ -71,7 +71,7 @@ class TrialLog:
                 lines = file.read(WORDS_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return ""
-        telling = [cleaned for line in lines if (cleaned := clean(line).strip())]
+        telling = [cleaned for line in lines if (cleaned := clean_line(line).strip())]
         without_stack = (line for line in reversed(telling) if not _AFTER_ERROR.match(line))
         return next(without_stack, telling[-1] if telling else "")[:300]
 

@@ -13,13 +13,13 @@ LIST_LIMIT_S = 30.0
 """How long SLURM may take to spell a list of nodes out."""
 
 
-def part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[PartCommand]:
+def list_part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[PartCommand]:
     """One for each further node: those that were given (`ssh n2`), else those of the SLURM job that this is in.
 
     Raises UsageError for one that can't be read, UnusableError where SLURM does not tell its nodes.
     """
     if given:
-        return [_from_option(text) for text in given]
+        return [_parse_agent_command(text) for text in given]
     nodes, own_node = environ.get("SLURM_JOB_NODELIST", ""), environ.get("SLURMD_NODENAME", "")
     if not nodes or environ.get("SLURM_JOB_NUM_NODES", "1") == "1":
         return []
@@ -28,10 +28,10 @@ def part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[Part
             "this is no node of the SLURM job, so nothing can be measured from here: start gpubench on its first node, "
             "in the batch script or by srun --nodes=1 --ntasks=1 --overlap"
         )
-    return [_by_srun(name, environ) for name in _host_names(nodes) if name != own_node]
+    return [_make_srun_command(name, environ) for name in _list_host_names(nodes) if name != own_node]
 
 
-def _from_option(text: str) -> PartCommand:
+def _parse_agent_command(text: str) -> PartCommand:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -43,7 +43,7 @@ def _from_option(text: str) -> PartCommand:
     return PartCommand(name=text, before=words)
 
 
-def _by_srun(name: str, environ: Mapping[str, str]) -> PartCommand:
+def _make_srun_command(name: str, environ: Mapping[str, str]) -> PartCommand:
     """All of the job's part of that node; --overlap, for this step holds it already."""
     task_cpus = environ.get("SLURM_CPUS_PER_TASK", "")
     cpus = (f"--cpus-per-task={task_cpus}",) if task_cpus.isdigit() else ()
@@ -51,7 +51,7 @@ def _by_srun(name: str, environ: Mapping[str, str]) -> PartCommand:
     return PartCommand(name=name, before=(*fixed, *cpus))
 
 
-def _host_names(nodes: str) -> list[str]:
+def _list_host_names(nodes: str) -> list[str]:
     """`n[1-3]` as names."""
     try:
         done = subprocess.run(

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.node.environment import Machine
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import convert_to_plain, convert_value, make_converter
@@ -86,7 +86,7 @@ def read_answer(kind: type[T], data: bytes) -> T:
     answer = json.loads(data)
     # Before all else: other versions may have other fields.
     if isinstance(answer, dict) and (version := answer.get("version", __version__)) != __version__:
-        raise OtherVersionError(clean(str(version), 40))
+        raise OtherVersionError(clean_line(str(version), 40))
     return convert_value(answer, kind)
 
 

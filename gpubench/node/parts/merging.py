@@ -90,14 +90,14 @@ class ClockMap:
 
 def make_clock_map(done: Attempt, first: Attempt) -> ClockMap:
     """By the barriers before segments that both have ended; without any by the launch, which both began at once."""
-    begins, first_begins = _segment_starts(done), _segment_starts(first)
+    begins, first_begins = _find_segment_starts(done), _find_segment_starts(first)
     common = sorted(begins.keys() & first_begins.keys())
     if not common:
         return ClockMap([done.launched], [first.launched])
     return ClockMap([begins[number] for number in common], [first_begins[number] for number in common])
 
 
-def _segment_starts(done: Attempt) -> dict[int, float]:
+def _find_segment_starts(done: Attempt) -> dict[int, float]:
     """Segment -> when the first of a node's ranks to leave the barrier began it."""
     begins: dict[int, float] = {}
     for event in done.events:
@@ -145,7 +145,7 @@ def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float,
         started=first.started,
         finished=max(launched, finished),
         last_words=next((node.last_words for node in nodes if node.last_words), ""),
-        watched=_merge(seen) if len(seen) == len(parts) else replace(_merge(seen), parts=()),
+        watched=_merge_watched(seen) if len(seen) == len(parts) else replace(_merge_watched(seen), parts=()),
         nodes=nodes,
     )
 
@@ -228,7 +228,7 @@ def _convert_to_first_clock(seen: Watched, line: ClockMap) -> Watched:
     samples = Samples()
     for metric, device, series in seen.samples.list_series():
         placed = Series(list(map(line.to_first, series.times)), series.values, series.gaps, series.reason)
-        samples.put(metric, device, placed)
+        samples.store_series(metric, device, placed)
     until = seen.trained_until
     return replace(
         seen,
@@ -238,25 +238,25 @@ def _convert_to_first_clock(seen: Watched, line: ClockMap) -> Watched:
     )
 
 
-def _merge(seen: Sequence[Watched]) -> Watched:
+def _merge_watched(seen: Sequence[Watched]) -> Watched:
     """All that was seen of the trial, its GPUs and hosts by their nodes' numbers; each node's own stands in `parts`."""
     samples = Samples()
     for node, part in enumerate(seen):
         for metric, device, series in part.samples.list_series():
-            samples.put(metric, _device_name(node, device), series)
+            samples.store_series(metric, _make_device_name(node, device), series)
     clocks = [part.max_sm_clock_mhz for part in seen]
     known = [clock for clock in clocks if clock is not None]
     return replace(
         seen[0],
         samples=samples,
-        gpus=tuple(_device_name(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus),
+        gpus=tuple(_make_device_name(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus),
         uuids={
-            _device_name(node, gpu): uuid
+            _make_device_name(node, gpu): uuid
             for node, part in enumerate(seen)
             for gpu, uuid in part.uuids.items()
         },
         baseline_mib={
-            _device_name(node, gpu): mib
+            _make_device_name(node, gpu): mib
             for node, part in enumerate(seen)
             for gpu, mib in part.baseline_mib.items()
         },
@@ -268,5 +268,5 @@ def _merge(seen: Sequence[Watched]) -> Watched:
     )
 
 
-def _device_name(node: int, device: str) -> str:
+def _make_device_name(node: int, device: str) -> str:
     return f"{node}:{device}" if node else device

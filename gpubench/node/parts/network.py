@@ -10,7 +10,7 @@ import psutil
 from gpubench.basics.errors import UnusableError
 
 
-def resolve(name: str) -> str:
+def resolve_address(name: str) -> str:
     """The IP address of a host, as this node knows it. Raises UnusableError."""
     try:
         addresses = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpubench import __version__
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.basics.stopping import name_signal
 from gpubench.node.launch.fork_server import START_LIMIT_S, StoppedError, make_gpubench_environment
 from gpubench.node.parts import files
@@ -152,7 +152,7 @@ class PartProcess:
             raise LostError(self.name, f"it has gpubench {error}, the first node {__version__}") from None
         except (ValueError, RecursionError) as error:
             raise LostError(
-                self.name, f"it has written what no part of gpubench writes ({clean(str(error), 200)})"
+                self.name, f"it has written what no part of gpubench writes ({clean_line(str(error), 200)})"
             ) from None
 
     def _make_lost_error(self) -> LostError:
@@ -164,15 +164,17 @@ class PartProcess:
             ending = "its input was closed"
         elif code < 0:
             ending = f"its part was ended by {name_signal(-code)}"
-        last_words = self._last_words()
+        last_words = self._find_last_line()
         return LostError(self.name, f"{ending}; it said: {last_words}" if last_words else ending)
 
-    def _last_words(self) -> str:
+    def _find_last_line(self) -> str:
         """The last line that it has printed that may tell why it has ended."""
         printed = self._printed.fileno()
         # The position in this file is the part's, too.
         data = os.pread(printed, LAST_BYTES, max(0, os.fstat(printed).st_size - LAST_BYTES))
-        lines = [line for raw in data.decode(errors="replace").splitlines() if (line := clean(raw).strip())]
+        lines = [
+            line for raw in data.decode(errors="replace").splitlines() if (line := clean_line(raw).strip())
+        ]
         telling = [line for line in lines if not _SRUN_NOISE.fullmatch(line)]
         return (telling or lines or [""])[-1][:300]
 

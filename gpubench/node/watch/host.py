@@ -105,14 +105,14 @@ class ProcessTree:
         return list(self._walk())
 
     def last_pids(self) -> list[int]:
-        """The process ids that `cpu_s` has just found: a walk costs a millisecond or more. Raises as `list_pids`."""
+        """The process ids that `read_cpu_s` has just found: a walk costs a millisecond. Raises as `list_pids`."""
         return self._known or self.list_pids()
 
     def list_pids_ever(self) -> set[int]:
         """All that any walk has met, those that have ended included. Reads nothing itself."""
         return set(self._seen)
 
-    def cpu_s(self) -> float:
+    def read_cpu_s(self) -> float:
         """User and system CPU seconds of the tree since its start. Never falls; resolution 10 ms a process.
 
         A process that has ended and been waited for is in its parent's count of reaped children, once. Since
@@ -136,7 +136,7 @@ class ProcessTree:
         self._last = max(self._last, total)
         return self._last / _TICK
 
-    def pss_mib(self) -> float:
+    def read_pss_mib(self) -> float:
         """Proportional resident memory in MiB: a page shared by n processes counts 1/n for each of them.
 
         Pages shared with processes outside the tree (the server that forked it) count their part alone.
@@ -158,7 +158,7 @@ class ProcessTree:
             if stat is None or stat.state in (b"X", b"x"):
                 continue  # gone, or being reaped: its time is its parent's already
             processes[pid] = stat
-            below = self._children(pid)
+            below = self._list_children(pid)
             if below:
                 self._parents.add(pid)
                 stack += below
@@ -169,7 +169,7 @@ class ProcessTree:
         self._seen.update(processes)
         return processes
 
-    def _children(self, pid: int) -> list[int]:
+    def _list_children(self, pid: int) -> list[int]:
         """Children of all its threads, since a child belongs to the thread that forked it.
 
         A rank has hundreds of threads, and as good as always only its main thread forks: the others are looked at

@@ -11,7 +11,7 @@ from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, GpuProcesses
 from gpubench.node.watch.pacing import Clock, Schedule
-from gpubench.schema.gpu_look import IN_USE_PCT, PERIOD_S, Look, Process
+from gpubench.schema.gpu_look import IN_USE_PCT, PERIOD_S, GpuProcess, Look
 from gpubench.schema.missing import Unmeasured
 
 LIMIT_S = 4.0
@@ -144,10 +144,11 @@ def _average_utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: f
 
 def _list_processes(
     what: str, nvml: Nvml, call: Call[GpuProcesses], uuid: str, missing: dict[str, str]
-) -> tuple[Process, ...] | None:
+) -> tuple[GpuProcess, ...] | None:
     try:
         return tuple(
-            Process(pid=pid, name=host.read_process_name(pid), mib=mib) for pid, mib in nvml.ask(call, uuid)
+            GpuProcess(pid=pid, name=host.read_process_name(pid), mib=mib)
+            for pid, mib in nvml.ask(call, uuid)
         )
     except Unmeasured as reason:
         missing[what] = str(reason)

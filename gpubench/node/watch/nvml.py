@@ -94,15 +94,15 @@ class PynvmlNvml:
         """Raises NvmlError where there is no driver, or it does not answer."""
         _call("NVML", pynvml.nvmlInit)
         self._handles: dict[str, Any] = {}
-        self.driver: str | None = _text(_call("driver version", pynvml.nvmlSystemGetDriverVersion))
+        self.driver: str | None = _decode_text(_call("driver version", pynvml.nvmlSystemGetDriverVersion))
         self.unreadable: dict[int, str] = {}
         """NVML index -> why that GPU is left out (fallen off the bus, no permission)."""
-        self.devices: tuple[Gpu, ...] = tuple(self._list())
+        self.devices: tuple[Gpu, ...] = tuple(self._list_gpus())
         self._unsupported: set[tuple[str, str, int]] = set()
         """Call, GPU and number of the way that the driver does not know, and never will."""
 
     def ask(self, call: Call[T], uuid: str) -> T:
-        handle = self._handle(uuid)
+        handle = self._find_handle(uuid)
         *better, last = call.ways
         for number, way in enumerate(better):
             if (call.name, uuid, number) in self._unsupported:
@@ -121,14 +121,14 @@ class PynvmlNvml:
         return f"NVML {kind}"
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
-        handle = self._handle(uuid)
+        handle = self._find_handle(uuid)
         kind, scale = _HISTORY[what]
         try:
             value_type, samples = pynvml.nvmlDeviceGetSamples(handle, kind, int(after_s * 1e6))
         except pynvml.NVMLError_NotFound:
             return []  # nothing new; or, where it never has anything, nothing at all
         except pynvml.NVMLError as error:
-            raise _nvml_error(f"buffer of {what}", error) from error
+            raise _make_nvml_error(f"buffer of {what}", error) from error
         read = _VALUE.get(value_type)
         if read is None:
             raise NvmlError(f"buffer of {what}: values of unknown type {value_type}")
@@ -136,37 +136,37 @@ class PynvmlNvml:
         dated = [(s.timeStamp / 1e6, getattr(s.sampleValue, read) * scale) for s in samples if s.timeStamp]
         return sorted(dated)
 
-    def _handle(self, uuid: str) -> Any:
+    def _find_handle(self, uuid: str) -> Any:
         if uuid not in self._handles:
             self._handles[uuid] = _call(f"GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
         return self._handles[uuid]
 
-    def _list(self) -> list[Gpu]:
+    def _list_gpus(self) -> list[Gpu]:
         devices: list[Gpu] = []
         for index in range(_call("device count", pynvml.nvmlDeviceGetCount)):
             try:
                 handle = _call(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
-                whole = self._device(handle, index, parent=None)
+                whole = self._make_gpu(handle, index, parent=None)
             except NvmlError as error:
                 # A GPU that has fallen off the bus must not take its neighbours with it.
                 self.unreadable[index] = str(error)
                 continue
-            devices += [whole, *self._slices(handle, whole)]
+            devices += [whole, *self._list_mig_slices(handle, whole)]
         return devices
 
-    def _device(self, handle: Any, index: int, parent: Gpu | None) -> Gpu:
-        uuid = _text(_call("uuid", pynvml.nvmlDeviceGetUUID, handle))
+    def _make_gpu(self, handle: Any, index: int, parent: Gpu | None) -> Gpu:
+        uuid = _decode_text(_call("uuid", pynvml.nvmlDeviceGetUUID, handle))
         self._handles[uuid] = handle
         return Gpu(
             index=index,
             uuid=uuid,
-            name=_text(_call("name", pynvml.nvmlDeviceGetName, handle)),
+            name=_decode_text(_call("name", pynvml.nvmlDeviceGetName, handle)),
             memory_mib=_call("memory", pynvml.nvmlDeviceGetMemoryInfo, handle).total // MIB,
-            reserved_mib=_reserved(handle),
+            reserved_mib=_read_reserved_mib(handle),
             parent=parent.uuid if parent else None,
         )
 
-    def _slices(self, handle: Any, whole: Gpu) -> list[Gpu]:
+    def _list_mig_slices(self, handle: Any, whole: Gpu) -> list[Gpu]:
         try:
             most = _call("MIG", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)
         except NvmlError:
@@ -175,7 +175,7 @@ class PynvmlNvml:
         for index in range(most):
             try:
                 slice_handle = _call("MIG", pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
-                slices.append(self._device(slice_handle, whole.index, parent=whole))
+                slices.append(self._make_gpu(slice_handle, whole.index, parent=whole))
             except NvmlError:  # an empty place: NVML has no other way to say so
                 continue
         return slices
@@ -226,10 +226,10 @@ def _call(what: str, function: Callable[..., T], *args: Any) -> T:
     try:
         return function(*args)
     except pynvml.NVMLError as error:
-        raise _nvml_error(what, error) from error
+        raise _make_nvml_error(what, error) from error
 
 
-def _reserved(handle: Any) -> int | None:
+def _read_reserved_mib(handle: Any) -> int | None:
     """What the driver keeps of a GPU's memory, in MiB; None: it does not say."""
     try:
         kept: int = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).reserved
@@ -238,9 +238,9 @@ def _reserved(handle: Any) -> int | None:
     return kept // MIB
 
 
-def _nvml_error(what: str, error: pynvml.NVMLError) -> NvmlError:
+def _make_nvml_error(what: str, error: pynvml.NVMLError) -> NvmlError:
     return NvmlError(f"{what}: {error}")
 
 
-def _text(value: Any) -> str:
+def _decode_text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -86,23 +86,23 @@ class Call(Generic[T]):
 # ---------------------------------------------------------------- how pynvml is asked
 
 
-def _utilisation(handle: Any) -> Utilisation:
+def _read_utilisation(handle: Any) -> Utilisation:
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return Utilisation(gpu_pct=float(rates.gpu), memory_pct=float(rates.memory))
 
 
-def _process_list(processes: Any) -> GpuProcesses:
+def _make_process_list(processes: Any) -> GpuProcesses:
     return [(p.pid, None if p.usedGpuMemory is None else p.usedGpuMemory / MIB) for p in processes]
 
 
-def _instant_power(handle: Any) -> float:
+def _read_instant_power(handle: Any) -> float:
     field = pynvml.nvmlDeviceGetFieldValues(handle, [_POWER_INSTANT])[0]
     if field.nvmlReturn != pynvml.NVML_SUCCESS:
         raise pynvml.NVMLError(field.nvmlReturn)
     return float(field.value.uiVal) / 1000
 
 
-def _compute_mode(handle: Any) -> ComputeMode:
+def _read_compute_mode(handle: Any) -> ComputeMode:
     mode = pynvml.nvmlDeviceGetComputeMode(handle)
     if mode not in _COMPUTE_MODES:
         raise Unmeasured(f"compute mode: {mode} is unknown")
@@ -127,7 +127,7 @@ def _format_throttling(mask: int) -> str:
 UTILISATION: Call[Utilisation] = Call(
     name="utilisation",
     label="utilisation",
-    ways=(_utilisation,),
+    ways=(_read_utilisation,),
     idle=Utilisation(gpu_pct=0.0, memory_pct=0.0),
     reading=DoctorReading(
         name="utilisation",
@@ -150,7 +150,7 @@ MEMORY: Call[float] = Call(
 PROCESSES: Call[GpuProcesses] = Call(
     name="processes",
     label="compute processes",
-    ways=(lambda handle: _process_list(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
+    ways=(lambda handle: _make_process_list(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
     idle=[],
     reading=DoctorReading(
         name="processes",
@@ -162,7 +162,7 @@ PROCESSES: Call[GpuProcesses] = Call(
 DESKTOP: Call[GpuProcesses] = Call(
     name="desktop",
     label="graphics processes",
-    ways=(lambda handle: _process_list(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
+    ways=(lambda handle: _make_process_list(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
     idle=[],
     reading=DoctorReading(
         name="desktops",
@@ -173,7 +173,7 @@ DESKTOP: Call[GpuProcesses] = Call(
 POWER: Call[float] = Call(
     name="power_w",
     label="power",
-    ways=(_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
+    ways=(_read_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
     idle=0.0,
     reading=DoctorReading(
         name="power",
@@ -248,7 +248,7 @@ TEMPERATURE: Call[float] = Call(
 COMPUTE_MODE: Call[ComputeMode] = Call(
     name="compute_mode",
     label="compute mode",
-    ways=(_compute_mode,),
+    ways=(_read_compute_mode,),
     idle="shared",
 )
 """Whom a GPU lets in."""

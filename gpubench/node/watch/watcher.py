@@ -115,25 +115,25 @@ class Watcher:
         if "rates" in due:
             self._sample_gpus(metrics.RATES)
         if "totals" in due:
-            self._totals()
+            self._sample_cpu_totals()
             self._sample_gpus(metrics.TOTALS)
-            self._process_memory()
+            self._sample_process_memory()
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
                 self._buffers.fetch(buffer)
         now = self._clock()
         if self._totals_budget.is_due(now):
-            self._totals()
+            self._sample_cpu_totals()
         if "energy" in due or self._energy_budget.is_due(now):
-            self._energy()
+            self._sample_energy()
 
     def sample_window_edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         now = self._clock()
         if self._totals_budget.ask(now) or first:
-            self._totals()
+            self._sample_cpu_totals()
         if self._energy_budget.ask(now) or first:
-            self._energy()
+            self._sample_energy()
 
     def sample_final_memory(self) -> None:
         """Reads memory once, after the measured window, while the child's processes hold still.
@@ -141,22 +141,22 @@ class Watcher:
         The host's part costs up to 20 ms a process. torch's allocator gives nothing back by itself, so the
         GPU's part is the peak so far.
         """
-        self._totals()
-        self._energy()
-        self._process_memory()
+        self._sample_cpu_totals()
+        self._sample_energy()
+        self._sample_process_memory()
         self._sample_gpus([metrics.DEVICE_MEMORY])
         self._trained_until = self._clock()
         self.fetch_last_samples()  # the teardown may last longer than a buffer is deep
-        self._read(metrics.TREE_MEMORY, HOST, lambda: self._started_tree().pss_mib())
+        self._add_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
 
     def fetch_last_samples(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
         for buffer in metrics.BUFFERS:
             self._buffers.fetch(buffer)
 
-    def process_gpu_mib(self) -> dict[str, float] | None:
+    def read_process_gpu_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
-        return self._memory_by_gpu()
+        return self._read_memory_by_gpu()
 
     def list_pids(self) -> set[int]:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
@@ -166,9 +166,9 @@ class Watcher:
         """The latest readings. Reads nothing itself."""
         utilisation = self._list_latest_values("gpu_util_pct")
         return LiveReadings(
-            gpu_mem_mib=self._gpu_memory_now(),
+            gpu_mem_mib=self._find_latest_gpu_memory(),
             gpu_util_pct=fmean(utilisation) if utilisation else None,
-            cpu_util_pct=self._cpu_now(),
+            cpu_util_pct=self._compute_cpu_use(),
         )
 
     def make_watched(self) -> Watched:
@@ -194,29 +194,29 @@ class Watcher:
             ),
             strangers=self._neighbours.strangers,
             desktops=tuple(self._neighbours.desktops),
-            max_sm_clock_mhz=self._max_clock(),
+            max_sm_clock_mhz=self._read_max_clock(),
         )
 
     # ------------------------------------------------------------ readings
 
-    def _read(
+    def _add_reading(
         self, metric: str, device: str, read: Callable[P, float], *args: P.args, **kw: P.kwargs
     ) -> None:
         t = self._clock()
         try:
-            self._samples.add(t, metric, read(*args, **kw), device)
+            self._samples.add_reading(t, metric, read(*args, **kw), device)
         except Unmeasured as reason:
             self._samples.note_gap(metric, str(reason), device)
 
     def _sample_gpus(self, wanted: Sequence[metrics.GpuMetric]) -> None:
         for uuid, gpu in self._gpus.items():
             for metric in wanted:
-                self._read(metric.name, gpu, metric.read, self._nvml, uuid)
+                self._add_reading(metric.name, gpu, metric.read, self._nvml, uuid)
 
-    def _energy(self) -> None:
+    def _sample_energy(self) -> None:
         began = self._clock()
         for uuid, gpu in self._gpus.items():
-            self._read(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
+            self._add_reading(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
         self._energy_budget.spend(began, self._clock())
 
     def _cpu_source(self) -> str:
@@ -227,36 +227,36 @@ class Watcher:
         # A batch system may grant a number of CPUs and bind to none: nobody else's work is then "on them".
         return f"the trial's processes alone: {self._cpus:g} of {len(self._cpu_ids)} CPUs, none in particular"
 
-    def _max_clock(self) -> float | None:
+    def _read_max_clock(self) -> float | None:
         try:
             return min((self._nvml.ask(MAX_SM_CLOCK, uuid) for uuid in self._gpus), default=None)
         except Unmeasured:  # it serves a doubt alone
             return None
 
-    def _totals(self) -> None:
+    def _sample_cpu_totals(self) -> None:
         t = self._clock()
         try:
             whole = host.read_cpu_time(self._cpu_ids)
-            self._samples.add(t, metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, whole.busy)
+            self._samples.add_reading(t, metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, whole.busy)
             if self._bound:
-                self._samples.add(t, metrics.CPU_STOLEN, whole.stolen)
+                self._samples.add_reading(t, metrics.CPU_STOLEN, whole.stolen)
         except Unmeasured as reason:
             self._samples.note_gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
         if not self._bound and self._usage_file is not None:
-            self._read(metrics.CPU_BUSY, HOST, host.read_cgroup_cpu_s, self._usage_file)
-        self._read(metrics.CPU_TREE, HOST, lambda: self._started_tree().cpu_s())
+            self._add_reading(metrics.CPU_BUSY, HOST, host.read_cgroup_cpu_s, self._usage_file)
+        self._add_reading(metrics.CPU_TREE, HOST, lambda: self._require_tree().read_cpu_s())
         self._totals_budget.spend(t, self._clock())
 
-    def _process_memory(self) -> None:
+    def _sample_process_memory(self) -> None:
         t = self._clock()
-        for uuid, mib in (self._memory_by_gpu(known=True) or {}).items() if self._gpus else ():
-            self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
+        for uuid, mib in (self._read_memory_by_gpu(known=True) or {}).items() if self._gpus else ():
+            self._samples.add_reading(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
 
-    def _memory_by_gpu(self, *, known: bool = False) -> dict[str, float] | None:
+    def _read_memory_by_gpu(self, *, known: bool = False) -> dict[str, float] | None:
         """uuid -> MiB. `known`: the trial's processes are those that the last reading of their CPU time found."""
         try:
             # Before the driver is asked: who comes between the two has no memory yet.
-            tree = self._started_tree()
+            tree = self._require_tree()
             pids = set(tree.last_pids() if known else tree.list_pids())
             listed = {uuid: self._nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
         except Unmeasured as reason:
@@ -276,7 +276,7 @@ class Watcher:
         for gpu in self._gpus.values():
             note(metrics.PROCESS_MEMORY, reason, gpu)
 
-    def _started_tree(self) -> host.ProcessTree:
+    def _require_tree(self) -> host.ProcessTree:
         if self._tree is None:
             raise Unmeasured("watching has not started")
         return self._tree
@@ -284,21 +284,22 @@ class Watcher:
     # ------------------------------------------------------------ the live view
 
     def _list_latest_values(self, metric: str) -> list[float]:
-        by_gpu = [self._samples.series(metric, gpu) for gpu in self._gpus.values()]
+        by_gpu = [self._samples.find_series(metric, gpu) for gpu in self._gpus.values()]
         return [series.values[-1] for series in by_gpu if series.values]
 
-    def _gpu_memory_now(self) -> float | None:
+    def _find_latest_gpu_memory(self) -> float | None:
         if amounts := self._list_latest_values(metrics.PROCESS_MEMORY):
             return max(amounts)
         if self._shared:
             return None  # what grew may be another job's
         used = {
-            gpu: self._samples.series(metrics.DEVICE_MEMORY.name, gpu).values for gpu in self._baseline_mib
+            gpu: self._samples.find_series(metrics.DEVICE_MEMORY.name, gpu).values
+            for gpu in self._baseline_mib
         }
         return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
 
-    def _cpu_now(self) -> float | None:
-        busy = self._samples.series(self._cpu_metric)
+    def _compute_cpu_use(self) -> float | None:
+        busy = self._samples.find_series(self._cpu_metric)
         # Back to a sample at least half a period old: an edge's may have come just now.
         for t, value in zip(reversed(busy.times), reversed(busy.values), strict=True):
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
@@ -331,9 +332,9 @@ class _DriverBuffers:
             except Unmeasured as reason:
                 self._samples.note_gap(buffer.name, str(reason), gpu)
                 continue
-            latest = max(self._samples.series(buffer.name, gpu).times[-1:], default=-math.inf)
+            latest = max(self._samples.find_series(buffer.name, gpu).times[-1:], default=-math.inf)
             for t, value in samples:
                 # A wall clock that was set back must not bring the series out of order.
                 latest = max(latest, t - ahead)
-                self._samples.add(latest, buffer.name, value, gpu)
+                self._samples.add_reading(latest, buffer.name, value, gpu)
                 self._fetched[key] = t

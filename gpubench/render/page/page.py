@@ -17,7 +17,7 @@ from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.report import build_report
 from gpubench.analyze.trace import make_report_trace
 from gpubench.analyze.view import TableView
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean_line
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.page.pictures import format_colors, split_picture
@@ -46,7 +46,7 @@ def make_page(folders: Sequence[Folder], _: object = None) -> bytes:
     sections = [
         make_section(folder, table, report) for (folder, table), report in zip(sources, reports, strict=True)
     ]
-    text = _environment().get_template("page.html.jinja").render(
+    text = _make_jinja_environment().get_template("page.html.jinja").render(
         title=format_title(folders, sections),
         provenance=describe_provenance(folders, reports),
         names=", ".join(folder.name for folder in folders),
@@ -79,7 +79,7 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
         "question": words.format_question(report),
         "heading": words.format_answer_heading(report, finding)
         if finding
-        else clean(report.name, words.HEADING_LETTERS),
+        else clean_line(report.name, words.HEADING_LETTERS),
         "below": words.format_answer_details(report, finding) if finding else words.NO_ANSWER,
         "word": finding.word if finding else "",
         "certainty": words.name_certainty(report, finding) if finding else "",
@@ -93,9 +93,9 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
         "empty": _list_missing_reasons(wide),
         "findings": [line.text for line in lines if line.kind != "warning"],
         "claims": _list_claims(report),
-        "warnings": _cut([*warnings, *report.problems, *problems]),
+        "warnings": _cut_lines([*warnings, *report.problems, *problems]),
         "pictures": list(map(split_picture, list_pictures(report, trace))),
-        "left_out": _count_cut(len(report.rows) - MOST_ROWS, "row", "gpubench export --format csv"),
+        "left_out": _describe_cut(len(report.rows) - MOST_ROWS, "row", "gpubench export --format csv"),
         "facts": _list_facts(folder, table, report),
         "plans": plans,
     }
@@ -120,7 +120,7 @@ def describe_provenance(folders: Sequence[Folder], reports: Sequence[Report]) ->
         f"torch {', '.join(versions)}" if versions else "",
         " to ".join(dict.fromkeys(months)),
     ]
-    return [clean(part, 120) for part in parts if part]
+    return [clean_line(part, 120) for part in parts if part]
 
 
 def _list_values(folders: Sequence[Folder], column: str) -> list[str]:
@@ -135,7 +135,7 @@ def _list_facts(folder: Folder, table: Table, report: Report) -> list[tuple[str,
         facts.append((name, ", ".join(dict.fromkeys(map(str, runs[column].dropna())))))
     began = sorted(map(str, runs["started_at"].dropna()))
     facts.append(("Measured", " to ".join(dict.fromkeys(began[:1] + began[-1:]))))
-    return [(name, clean(value, 500)) for name, value in facts if value]
+    return [(name, clean_line(value, 500)) for name, value in facts if value]
 
 
 def _find_capacity(folder: Folder, report: Report) -> float | None:
@@ -175,8 +175,8 @@ def _list_missing_reasons(report: Report) -> list[str]:
         counts.update((reason, headings[name]) for name, reason in reasons.items() if name in headings)
     by_reason: dict[tuple[str, int], list[str]] = {}
     for (reason, heading), count in counts.items():
-        by_reason.setdefault((clean(reason, 300), count), []).append(heading)
-    return _cut(
+        by_reason.setdefault((clean_line(reason, 300), count), []).append(heading)
+    return _cut_lines(
         [
             f"{', '.join(dict.fromkeys(names))}: {reason} ({words.count_things(count, 'row')})"
             for (reason, count), names in by_reason.items()
@@ -192,7 +192,7 @@ def _list_claims(report: Report) -> list[dict[str, Any]]:
             "rows": [words.format_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
             "notes": [
                 *filter(None, (words.format_bounds(report, finding), words.format_remedy(finding))),
-                *_count_cut(len(finding.claims) - MOST_LINES, "claim", "gpubench table --why"),
+                *_describe_cut(len(finding.claims) - MOST_LINES, "claim", "gpubench table --why"),
             ],
         }
         for finding in report.findings
@@ -200,16 +200,16 @@ def _list_claims(report: Report) -> list[dict[str, Any]]:
     ]
 
 
-def _cut(lines: Sequence[str]) -> list[str]:
-    return [*lines[:MOST_LINES], *_count_cut(len(lines) - MOST_LINES, "line", "gpubench table")]
+def _cut_lines(lines: Sequence[str]) -> list[str]:
+    return [*lines[:MOST_LINES], *_describe_cut(len(lines) - MOST_LINES, "line", "gpubench table")]
 
 
-def _count_cut(count: int, thing: str, where: str) -> list[str]:
-    return [words.count_left_out(count, thing, where)] if count > 0 else []
+def _describe_cut(count: int, thing: str, where: str) -> list[str]:
+    return [words.describe_left_out(count, thing, where)] if count > 0 else []
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _make_jinja_environment() -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: _read_package_file(f"page/{name}")),
         autoescape=True,

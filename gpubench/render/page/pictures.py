@@ -53,7 +53,7 @@ class PagePicture:
 
 
 def split_picture(picture: Picture) -> PagePicture:
-    """The words of a picture's frame (`vega.compose`), and a description of its panels alone."""
+    """The words of a picture's frame (`vega.compose_picture`), and a description of its panels alone."""
     *panels, footnote = picture.description["vconcat"]
     plain = {name: part for name, part in picture.description.items() if name != "title"}
     config = {

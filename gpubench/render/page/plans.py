@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass, replace
 
 from gpubench.analyze.folder import Folder, Table
-from gpubench.basics.quoted import clean
-from gpubench.basics.safe_name import safe_name
+from gpubench.basics.quoted import clean_line
+from gpubench.basics.safe_name import make_safe_name
 from gpubench.plan import experiment_file
 from gpubench.render import words
 
@@ -38,10 +38,10 @@ def list_plans(folder: Folder, table: Table) -> list[DownloadablePlan]:
             if rounds.number is None and stored.facts.rounds:  # another version may make others of it
                 experiment = replace(experiment, rounds=replace(rounds, number=stored.facts.rounds))
             texts[experiment_file.format_experiment(experiment, {})] = ids
-    out = shlex.quote(f"results/{clean(folder.path.resolve().name)}")
+    out = shlex.quote(f"results/{clean_line(folder.path.resolve().name)}")
     files = []
     for number, (text, ids) in enumerate(texts.items(), 1):
-        stem = safe_name(table.experiment, "plan")
+        stem = make_safe_name(table.experiment, "plan")
         name = f"{stem}-{number}.toml" if len(texts) > 1 else f"{stem}.toml"
         files.append(
             DownloadablePlan(

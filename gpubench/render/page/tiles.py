@@ -43,10 +43,10 @@ def make_tile(kind: str, value: str, **names: object) -> Tile:
 
 
 def _format_ratios(claims: Sequence[Claim]) -> str:
-    return f"{words.format_span(map(words.measure_claim, claims), words.format_ratio)}×"
+    return f"{words.format_span(map(words.find_claim_figure, claims), words.format_ratio)}×"
 
 
-def _summarize_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator[Tile]:
+def _list_batch_size_tiles(report: Report, finding: BatchSizeFinding) -> Iterator[Tile]:
     """The chosen size's rate, and how many times that of the smallest size it is."""
     if finding.choice is None:
         return
@@ -59,12 +59,14 @@ def _summarize_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator
         yield _make_ratio_tile(slower / seconds, name)
 
 
-def _summarize_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
+def _list_devices_tiles(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
     """The largest speed-up on each number of devices, the most devices first, with the efficiency of the first."""
     thing = words.name_device(report)
     largest = {
         speed_up.devices: speed_up
-        for speed_up in sorted(finding.speed_ups, key=lambda speed_up: words.measure_claim(speed_up.claim))
+        for speed_up in sorted(
+            finding.speed_ups, key=lambda speed_up: words.find_claim_figure(speed_up.claim)
+        )
     }
     for place, (devices, speed_up) in enumerate(sorted(largest.items(), reverse=True)):
         names = {
@@ -77,7 +79,7 @@ def _summarize_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile
             yield from _make_rate_tile(report, speed_up.claim.candidate)
 
 
-def _summarize_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
+def _list_versus_tiles(report: Report, finding: VersusFinding) -> Iterator[Tile]:
     """How many times as fast, the least to the most; CPU time; the rate of the fastest row."""
     if not finding.claims:
         return
@@ -92,7 +94,7 @@ def _summarize_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
         yield from _make_rate_tile(report, min(known, key=known.__getitem__))
 
 
-def _summarize_network_size(report: Report, finding: NetworkSizeFinding) -> Iterator[Tile]:
+def _list_network_size_tiles(report: Report, finding: NetworkSizeFinding) -> Iterator[Tile]:
     """The size from which on more devices are faster, and how many times."""
     if finding.first_faster is None:
         return
@@ -104,14 +106,14 @@ def _summarize_network_size(report: Report, finding: NetworkSizeFinding) -> Iter
             yield make_tile(kind, _format_ratios(claims))
 
 
-def _summarize_sharing(report: Report, finding: SharingFinding) -> Iterator[Tile]:
+def _list_sharing_tiles(report: Report, finding: SharingFinding) -> Iterator[Tile]:
     """The work of each group, the most first."""
     known = [(group.work, group) for group in finding.groups if group.work is not None]
     for work, group in sorted(known, key=lambda pair: -pair[0]):
         yield make_tile("work", f"{words.format_ratio(work)}×", name=words.name_group(report, group))
 
 
-def _summarize_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
+def _list_target_tiles(report: Report, finding: TargetFinding) -> Iterator[Tile]:
     """Seconds, epochs and energy of the first at the target, and how many times as fast as the second it is."""
     if not finding.order:
         return
@@ -133,12 +135,12 @@ def _summarize_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
 
 
 SUMMARIES: Mapping[type[Finding], Callable[[Report, Any], Iterator[Tile]]] = {
-    BatchSizeFinding: _summarize_batch_size,
-    DevicesFinding: _summarize_devices,
-    VersusFinding: _summarize_versus,
-    NetworkSizeFinding: _summarize_network_size,
-    SharingFinding: _summarize_sharing,
-    TargetFinding: _summarize_target,
+    BatchSizeFinding: _list_batch_size_tiles,
+    DevicesFinding: _list_devices_tiles,
+    VersusFinding: _list_versus_tiles,
+    NetworkSizeFinding: _list_network_size_tiles,
+    SharingFinding: _list_sharing_tiles,
+    TargetFinding: _list_target_tiles,
 }
 """Kind of finding -> its tiles, the most important first."""
 
@@ -158,5 +160,5 @@ def _make_ratio_tile(ratio: float, name: str) -> Tile:
 
 def name_short(report: Report, row: int) -> str:
     """A row by the fields that vary, GPU ids and its group aside."""
-    (name,) = words.name_apart(report, [row], without=("group", "job"))
+    (name,) = words.name_rows_apart(report, [row], without=("group", "job"))
     return name

@@ -21,7 +21,7 @@ def draw(report: Report) -> Vega | None:
     if not rows:
         return None
     rows, left_out = vega.limit_rows(rows)
-    names = words.name_apart(report, rows)
+    names = words.name_rows_apart(report, rows)
     totals = [sum(report.figures[row][part] or 0.0 for part in words.PARTS) for row in rows]
     longest = max(totals)
     colors = dict(zip(words.PARTS.values(), PART_COLORS, strict=True))
@@ -60,6 +60,6 @@ def draw(report: Report) -> Vega | None:
     ]
     panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
     slowest = rows[totals.index(longest)]
-    title: tuple[str, list[str]] = (words.title_breakdown(report, slowest), [])
+    title: tuple[str, list[str]] = (words.format_breakdown_title(report, slowest), [])
     key = left_out or "what is exchanged behind the backward pass lies within it"
-    return vega.compose(report, title, [panel], margin=vega.NAMES, key=key)
+    return vega.compose_picture(report, title, [panel], margin=vega.NAMES, key=key)

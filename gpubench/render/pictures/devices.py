@@ -30,11 +30,13 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     ]
     if not panels:
         return None
-    return vega.compose(report, words.title_finding(report, finding), panels, margin=vega.NAMES, key=left_out)
+    return vega.compose_picture(
+        report, words.format_finding_title(report, finding), panels, margin=vega.NAMES, key=left_out
+    )
 
 
 def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
-    names = words.name_apart(report, [speed_up.claim.candidate for speed_up in finding.speed_ups])
+    names = words.name_rows_apart(report, [speed_up.claim.candidate for speed_up in finding.speed_ups])
     return [
         {
             "name": name,
@@ -63,13 +65,13 @@ def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega
             {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
             strokeWidth=2,
         ),
-        vega.mark_dots(x, y, color, 90),
+        vega.make_dot_layer(x, y, color, 90),
         vega.make_text_layer(
             {"y": y}, None, "efficiency", align="left", x="width", dx=10, color=vega.CONTEXT
         ),
     ]
     return {
-        "data": vega.embed(rows),
+        "data": vega.embed_rows(rows),
         "width": vega.NARROW,
         "height": ROW_HEIGHT * len(rows) + 10,
         "layer": layers,

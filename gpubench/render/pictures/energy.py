@@ -26,7 +26,7 @@ def draw(report: Report) -> Vega | None:
     grey. None under two rows with energy, and where their epochs are unlike work."""
     rows = [
         row
-        for row in vega.list_alone(report)
+        for row in vega.list_solo_rows(report)
         if report.figures[row]["energy_j"] and report.figures[row]["epoch_time_s"]
     ]
     works = {tuple(str(report.labels[row].get(name)) for name in EPOCH_FIELDS) for row in rows}
@@ -34,7 +34,7 @@ def draw(report: Report) -> Vega | None:
         return None
     front = find_front(report.figures, rows)
     kept, left_out = vega.limit_rows([*front, *(row for row in rows if row not in front)], MOST_POINTS)
-    names = dict(zip(kept, words.name_apart(report, kept), strict=True))
+    names = dict(zip(kept, words.name_rows_apart(report, kept), strict=True))
     points = [
         {
             "seconds": report.figures[row]["epoch_time_s"],
@@ -79,10 +79,10 @@ def draw(report: Report) -> Vega | None:
             {"x": x, "y": y}, best[1:][-1:], "name", align="left", dx=4, dy=16, color=vega.COLORS[6]
         ),
     ]
-    panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
+    panel = {"data": vega.embed_rows(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "large: beaten in both by no other"
-    return vega.compose(
-        report, words.title_energy(report, rows, front), [panel], margin=vega.NUMBERS, key=key
+    return vega.compose_picture(
+        report, words.format_energy_title(report, rows, front), [panel], margin=vega.NUMBERS, key=key
     )
 
 

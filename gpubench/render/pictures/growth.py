@@ -36,8 +36,8 @@ def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     if has_memory:
         cap = report.facts.fixed.get("gpu_mem_cap_mib")
         panels.append(draw_memory(points, names, None if cap is None else float(cap) / MIB_PER_GIB))
-    return vega.compose(
-        report, words.title_finding(report, finding), panels, margin=vega.NUMBERS, key=left_out
+    return vega.compose_picture(
+        report, words.format_finding_title(report, finding), panels, margin=vega.NUMBERS, key=left_out
     )
 
 
@@ -49,13 +49,13 @@ def list_points(report: Report) -> list[Row]:
         for row in report.rows
         for place, label in enumerate(row.labels)
     }
-    rows = [row for row in vega.list_alone(report) if endings.get(row, "ok") in ("ok", "oom")]
+    rows = [row for row in vega.list_solo_rows(report) if endings.get(row, "ok") in ("ok", "oom")]
     fields = {
         row: {name: value for name, value in report.labels[row].items() if name != "batch_size"}
         for row in rows
     }
     distinct = {str(label): label for label in fields.values()}
-    names = words.number_equal([words.name_row(label) for label in distinct.values()])
+    names = words.number_equal_names([words.name_row(label) for label in distinct.values()])
     series = dict(zip(distinct, names, strict=True))
     knows_images = has_images(report)
     points = []
@@ -85,7 +85,7 @@ def has_images(report: Report) -> bool:
     return all(figures["images_per_s"] for figures in report.figures.values() if figures["epoch_time_s"])
 
 
-def place_sizes(points: Sequence[Row], *, is_labelled: bool) -> Vega:
+def make_size_axis(points: Sequence[Row], *, is_labelled: bool) -> Vega:
     """Batch sizes as equal steps; only the lowest panel says their numbers."""
     domain = list(dict.fromkeys(point["size"] for point in points))
     return {
@@ -107,7 +107,7 @@ def draw_rates(
 ) -> Vega:
     """Rates from 0, a line a series named at its end, the band that the choice was made from, and a ring around it."""
     unit = "images/s" if has_images(report) else "epochs an hour"
-    x = place_sizes(points, is_labelled=is_labelled)
+    x = make_size_axis(points, is_labelled=is_labelled)
     y = {
         "field": "rate",
         "type": "quantitative",
@@ -122,7 +122,7 @@ def draw_rates(
             "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7
         ),
         vega.make_layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
-        vega.mark_points(x, y, names),
+        vega.make_point_layer(x, y, names),
         vega.make_text_layer(
             {"x": x, "y": y, "color": color}, ends, "series", align="left", dx=10, fontWeight="bold", fontSize=12
         ),
@@ -139,11 +139,11 @@ def draw_rates(
             ),
         )
         (chosen,) = (point for point in measured if point["row"] == choice.row)
-        layers += mark_choice(chosen, unit, x, y)
-    return {"data": vega.embed(measured), "width": vega.WIDTH, "height": 240, "layer": layers}
+        layers += draw_choice_ring(chosen, unit, x, y)
+    return {"data": vega.embed_rows(measured), "width": vega.WIDTH, "height": 240, "layer": layers}
 
 
-def mark_choice(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
+def draw_choice_ring(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
     """A ring around the chosen point, and its figures beside it."""
     text = f"{words.format_axis(chosen['number'])}: {words.format_significant(chosen['rate'])} {unit}"
     side = -1 if x["sort"].index(chosen["size"]) >= len(x["sort"]) / 2 else 1
@@ -162,7 +162,7 @@ def mark_choice(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
 def draw_memory(points: Sequence[Row], names: Sequence[str], cap: float | None) -> Vega:
     """GiB from 0, the cap as a red line, and of each series a dotted way to a cross at the first size that ran out of
     memory: at the cap, else above all that ran, for how much it wanted is not known."""
-    x = place_sizes(points, is_labelled=True)
+    x = make_size_axis(points, is_labelled=True)
     y = {
         "field": "memory",
         "type": "quantitative",
@@ -185,7 +185,7 @@ def draw_memory(points: Sequence[Row], names: Sequence[str], cap: float | None) 
         vega.make_layer("rule", {"y": y}, line, color=vega.ALARM, strokeWidth=2),
         vega.make_text_layer({"y": y}, line, align="left", x=6, dy=10, color=vega.ALARM, fontSize=12),
         vega.make_layer("line", {"x": x, "y": y, "color": vega.make_color_scale(names)}, strokeWidth=2.5),
-        vega.mark_points(x, y, names),
+        vega.make_point_layer(x, y, names),
         vega.make_layer(
             "line", {"x": x, "y": y, "detail": {"field": "series"}}, ways, strokeDash=[2, 3], color=vega.CONTEXT
         ),
@@ -194,4 +194,4 @@ def draw_memory(points: Sequence[Row], names: Sequence[str], cap: float | None) 
         ),
         vega.make_text_layer({"x": x, "y": y}, crosses, align="right", dx=12, dy=-14, color=vega.ALARM, fontSize=12),
     ]  # fmt: skip
-    return {"data": vega.embed(measured), "width": vega.WIDTH, "height": 110, "layer": layers}
+    return {"data": vega.embed_rows(measured), "width": vega.WIDTH, "height": 110, "layer": layers}

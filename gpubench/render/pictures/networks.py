@@ -54,21 +54,21 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         vega.make_text_layer({"y": y}, ideal, align="left", x=8, dy=-8, color=vega.CONTEXT, fontSize=12),
         vega.make_layer("rule", {"y": y}, [{"ratio": 1}]),
         *texts,
-        *mark_turn(points, finding, x),
+        *draw_turn_band(points, finding, x),
         vega.make_layer(
             "rule",
             {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
             strokeWidth=2,
         ),
-        vega.mark_dots(x, y, color, 90),
+        vega.make_dot_layer(x, y, color, 90),
         # Aslant, so that those of networks of about one size stand beside each other.
         vega.make_text_layer(
             {"x": x, "y": y}, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]
         ),
     ]
-    panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
-    return vega.compose(
-        report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=left_out
+    panel = {"data": vega.embed_rows(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
+    return vega.compose_picture(
+        report, words.format_finding_title(report, finding), [panel], margin=vega.NUMBERS, key=left_out
     )
 
 
@@ -85,7 +85,7 @@ def list_networks(report: Report, finding: NetworkSizeFinding) -> list[Row]:
     ]
 
 
-def mark_turn(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
+def draw_turn_band(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
     """A grey band between the largest network that is not faster for sure and the smallest from which all are."""
     if finding.first_faster is None or finding.gmacs is None:
         return []

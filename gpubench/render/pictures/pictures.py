@@ -70,7 +70,7 @@ class Picture:
         return " ".join(self.description["title"]["text"])
 
 
-def explain_none(kinds: Collection[str]) -> str:
+def explain_no_picture(kinds: Collection[str]) -> str:
     """That no picture can be drawn, and what a sweep must have for one."""
     if not kinds:
         return (

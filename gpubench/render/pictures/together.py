@@ -44,7 +44,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         ),
         vega.make_layer("rule", {"x": x}, [{"work": 1}]),
         vega.make_layer("rule", {"x": x, "x2": {"field": "bound"}, "y": y, "color": color}, strokeWidth=3),
-        vega.mark_dots(x, y, color, 120),
+        vega.make_dot_layer(x, y, color, 120),
         vega.make_layer(
             "point",
             {"x": {**x, "field": "predicted"}, "y": y},
@@ -60,7 +60,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         ),
     ]
     panel = {
-        "data": vega.embed(groups),
+        "data": vega.embed_rows(groups),
         "width": vega.NARROW,
         "height": ROW_HEIGHT * len(groups),
         "layer": layers,
@@ -68,13 +68,15 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     key = left_out or words.explain_gains(
         {group["gains"] for group in groups}, has_predictions=bool(predicted)
     )
-    return vega.compose(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
+    return vega.compose_picture(
+        report, words.format_finding_title(report, finding), [panel], margin=vega.NAMES, key=key
+    )
 
 
 def list_groups(report: Report, finding: SharingFinding) -> list[dict[str, Any]]:
     """A row a group whose work is known: its name, its work with the bound, and what was predicted."""
     known = [(group, group.work) for group in finding.groups if group.work is not None]
-    names = words.number_equal([words.name_group(report, group) for group, _ in known])
+    names = words.number_equal_names([words.name_group(report, group) for group, _ in known])
     return [
         {
             "name": name,

@@ -32,8 +32,8 @@ def draw(report: Report, trace: Trace) -> Vega:
         draw_panel(trace, column, end, is_first=column == columns[0], is_last=column == columns[-1])
         for column in columns
     ]
-    title = words.title_trial(report, trace)
-    return vega.compose(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
+    title = words.format_trial_title(report, trace)
+    return vega.compose_picture(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
 
 
 def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last: bool) -> Vega:
@@ -71,7 +71,7 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
             )
         )
     data = [asdict(point) for point in points]
-    return {"data": vega.embed(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
+    return {"data": vega.embed_rows(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
 
 
 def name_phases(trace: Trace, end: float) -> list[dict[str, Any]]:

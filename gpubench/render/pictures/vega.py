@@ -83,7 +83,7 @@ CONFIG: Vega = {
 }
 
 
-def compose(
+def compose_picture(
     report: Report, title: tuple[str, Sequence[str]], panels: Sequence[Vega], *, margin: int, key: str = ""
 ) -> Vega:
     """A whole picture: the answer above, panels below one another, one line of footnote, which begins with `key`.
@@ -129,7 +129,7 @@ def fit_column(picture: Vega) -> Vega:
     return {**{key: part for key, part in picture.items() if key != "title"}, "vconcat": narrow}
 
 
-def list_alone(report: Report) -> list[int]:
+def list_solo_rows(report: Report) -> list[int]:
     """The rows of trials that had their GPUs for themselves."""
     together = {row for group in list_groups(report.findings) for row in group.rows}
     return [row for row in report.labels if row not in together]
@@ -137,7 +137,7 @@ def list_alone(report: Report) -> list[int]:
 
 def limit_rows(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
     """As many rows as can be read in one picture, and what its footnote says where these are not all."""
-    return list(rows[:most]), words.count_drawn(most, len(rows)) if len(rows) > most else ""
+    return list(rows[:most]), words.describe_drawn(most, len(rows)) if len(rows) > most else ""
 
 
 def cut_intervals(
@@ -210,7 +210,7 @@ def make_side_scale() -> Vega:
     return make_scale("side", ["more", "less", "same", "unknown"], [FASTER, SLOWER, CONTEXT, CONTEXT])
 
 
-def fill_if_sure(color: Vega) -> Vega:
+def make_fill_encoding(color: Vega) -> Vega:
     """Filled marks are sure; hollow ones likely or unknown. The data has `is_sure`."""
     return {"condition": {"test": "!datum.is_sure", "value": "white"}, **color}
 
@@ -219,7 +219,7 @@ def make_layer(
     mark: str, encoding: Vega, rows: Sequence[Mapping[str, Any]] | None = None, **look: Any
 ) -> Vega:
     """Marks of this type. `rows`: their own data, where these are not those of the panel. `look`: of the mark."""
-    data = {} if rows is None else {"data": embed(rows)}
+    data = {} if rows is None else {"data": embed_rows(rows)}
     return {**data, "mark": {"type": mark, **look}, "encoding": encoding}
 
 
@@ -230,10 +230,16 @@ def make_text_layer(
     return make_layer("text", {**encoding, "text": {"field": field}}, rows, **{"fontSize": 11, **look})
 
 
-def mark_points(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
+def make_point_layer(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
     """The points of series; filled ones are sure, hollow ones likely or unknown."""
     color = make_color_scale(names)
-    encoding = {"x": x, "y": y, "color": color, "shape": make_shape_scale(names), "fill": fill_if_sure(color)}
+    encoding = {
+        "x": x,
+        "y": y,
+        "color": color,
+        "shape": make_shape_scale(names),
+        "fill": make_fill_encoding(color),
+    }
     return make_layer("point", encoding, size=60, strokeWidth=2, opacity=1)
 
 
@@ -241,7 +247,7 @@ def make_ratio_row(claim: Claim) -> Row:
     """How many times as fast a claim says something is, with its interval and how sure it is."""
     verdict = claim.decided
     return {
-        "ratio": words.measure_claim(claim),
+        "ratio": words.find_claim_figure(claim),
         "low": verdict.low,
         "high": verdict.high,
         "is_sure": verdict.word == "sure",
@@ -249,11 +255,11 @@ def make_ratio_row(claim: Claim) -> Row:
     }
 
 
-def mark_dots(
+def make_dot_layer(
     x: Vega, y: Vega, color: Vega, size: int, rows: Sequence[Mapping[str, Any]] | None = None
 ) -> Vega:
     """Round points, filled where they are sure."""
-    encoding = {"x": x, "y": y, "color": color, "fill": fill_if_sure(color)}
+    encoding = {"x": x, "y": y, "color": color, "fill": make_fill_encoding(color)}
     return make_layer("point", encoding, rows, shape="circle", size=size, strokeWidth=2, opacity=1)
 
 
@@ -263,6 +269,6 @@ def make_number_axis(field: str, axis: Vega | None, domain: Sequence[float]) -> 
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
-def embed(rows: Sequence[Mapping[str, Any]]) -> Vega:
+def embed_rows(rows: Sequence[Mapping[str, Any]]) -> Vega:
     """Data of a layer, inside the description."""
     return {"values": [dict(row) for row in rows]}

@@ -35,7 +35,7 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     heads = ends[:2]
     color = vega.make_color_scale(ways)
     shape = vega.make_shape_scale(ways)
-    marks = {"x": x, "y": y, "color": color, "fill": vega.fill_if_sure(color), "shape": shape}
+    marks = {"x": x, "y": y, "color": color, "fill": vega.make_fill_encoding(color), "shape": shape}
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
     layers = [
         vega.make_layer(
@@ -64,8 +64,8 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
         ),
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
-    return vega.compose(
-        report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=left_out
+    return vega.compose_picture(
+        report, words.format_finding_title(report, finding), [panel], margin=vega.NAMES, key=left_out
     )
 
 
@@ -76,7 +76,7 @@ def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
     if len(compared) == 1:  # there is nothing to tell it apart from
         names = [words.name_row(report.labels[compared[0]], without={finding.field})]
     else:
-        names = words.name_apart(report, compared, without=(finding.field,))
+        names = words.name_rows_apart(report, compared, without=(finding.field,))
     for claim, name in zip(finding.claims, names, strict=True):
         candidate, baseline = (
             report.figures[row]["epoch_time_s"] for row in (claim.candidate, claim.baseline)
@@ -87,7 +87,7 @@ def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
                     "name": name,
                     "candidate": candidate,
                     "baseline": baseline,
-                    "ratio": f"{words.format_ratio(words.measure_claim(claim))} times",
+                    "ratio": f"{words.format_ratio(words.find_claim_figure(claim))} times",
                     "is_sure": claim.decided.word == "sure",
                 }
             )

@@ -43,12 +43,12 @@ class ArraySource:
         return f"image {self._keep[index]} of {self._name}"
 
 
-def decoded_source(root: str, split: str, limit: int | None = None) -> ArraySource:
+def open_decoded_source(root: str, split: str, limit: int | None = None) -> ArraySource:
     """Images of `split` (`train` or `val`) of the decoded data at `root`."""
     return ArraySource(*decoded.open_decoded(Path(root), split), f"{root} ({split})", limit)
 
 
-def named_source(
+def open_named_source(
     name: str, root: str, split: str, channels: int = 3, limit: int | None = None
 ) -> ArraySource:
     """Images of `split` (`train` or `val`) of the data set `name`, kept by torchvision under `root`.

@@ -49,15 +49,15 @@ class FolderSource:
 def read_image(path: str, mode: Mode = "RGB") -> torch.Tensor:
     """The image file at `path` as uint8 C × H × W. Raises UnusableError where it can't be read."""
     try:
-        return decode(np.fromfile(path, np.uint8), mode)
+        return decode_image_bytes(np.fromfile(path, np.uint8), mode)
     except _BROKEN as error:
         # In the words of those who look at it beforehand; a missing file is nothing that they look at.
         missing = isinstance(error, OSError) and error.errno is not None
         reason = None if missing else find_defect(path)
-        raise UnusableError(describe_broken(path, reason or _first_line(error))) from error
+        raise UnusableError(describe_broken_image(path, reason or _first_line(error))) from error
 
 
-def describe_broken(path: str, reason: str) -> str:
+def describe_broken_image(path: str, reason: str) -> str:
     """What is said of an image that ends a trial."""
     return (
         f"broken image {path}: {reason}; repair or remove it, or leave all such images out with "
@@ -75,7 +75,7 @@ def find_defect(path: str) -> str | None:
     try:
         encoded = np.fromfile(path, np.uint8)
         square.open_square(path, _SIDE)
-        decode(encoded, "RGB")
+        decode_image_bytes(encoded, "RGB")
     except square.BROKEN as error:
         # The disk's or the network's fault may pass.
         if isinstance(error, OSError) and error.errno is not None:
@@ -103,7 +103,7 @@ def _first_line(error: BaseException) -> str:
     return re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", text)  # what Pillow calls the file
 
 
-def decode(encoded: npt.NDArray[np.uint8], mode: Mode) -> torch.Tensor:
+def decode_image_bytes(encoded: npt.NDArray[np.uint8], mode: Mode) -> torch.Tensor:
     """The encoded bytes of one image as uint8 C × H × W; of an animation its first frame.
 
     Raises RuntimeError or one of `square.BROKEN` where they are no image.

@@ -47,7 +47,7 @@ class LoaderSettings:
     """On which the workers stay; none: on those of the rank."""
 
 
-class Images(Dataset[tuple[torch.Tensor, int]]):
+class ImageDataset(Dataset[tuple[torch.Tensor, int]]):
     """Images of a source as uint8 (C, S, S) with their class, transformed and checked."""
 
     def __init__(
@@ -117,7 +117,7 @@ class TrainLoaders:
     """
 
     def __init__(self, spec: DataSpec, source: Source, settings: LoaderSettings, *, pin: bool) -> None:
-        self._images = Images(spec, source, on_cpu.build_cpu_transforms(spec.cpu))
+        self._images = ImageDataset(spec, source, on_cpu.build_cpu_transforms(spec.cpu))
         self._order: DistributedSampler[Any] = DistributedSampler(
             self._images,
             num_replicas=settings.world,
@@ -139,12 +139,12 @@ class TrainLoaders:
             persistent_workers=self._settings.workers > 0,
         )
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def iterate_epoch(self, number: int) -> Iterator[Batch]:
         """The batches of one epoch."""
         self._order.set_epoch(number)
         return iter(self._epochs)
 
-    def stream(self) -> Iterator[Batch]:
+    def iterate_stream(self) -> Iterator[Batch]:
         """The batches of pass after pass, without end."""
         return iter(self._loader(batch_sampler=ShuffledPasses(self._order, self._settings.batch_size)))
 
@@ -154,9 +154,9 @@ class TrainLoaders:
         self.__dict__.pop("_epochs", None)
 
 
-def val_loader(spec: DataSpec, source: Source, settings: LoaderSettings) -> DataLoader[Batch]:
+def make_val_loader(spec: DataSpec, source: Source, settings: LoaderSettings) -> DataLoader[Batch]:
     """Validation batches of one rank, the last perhaps partial; over all ranks every image exactly once."""
-    images: Dataset[Any] = Images(spec, source, on_cpu.make_evaluation_transform(spec.input_size))
+    images: Dataset[Any] = ImageDataset(spec, source, on_cpu.make_evaluation_transform(spec.input_size))
     mine = range(settings.rank, len(source), settings.world)
     workers = min(settings.workers, -(-len(mine) // settings.val_batch_size))
     return _make_loader(

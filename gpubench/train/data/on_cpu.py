@@ -27,10 +27,12 @@ def list_transform_names() -> list[str]:
 
 def build_cpu_transforms(transforms: Transforms) -> v2.Transform:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
-    return v2.Compose([_build(name, arguments) for name, arguments in transforms] or [v2.Identity()])
+    return v2.Compose(
+        [_build_transform(name, arguments) for name, arguments in transforms] or [v2.Identity()]
+    )
 
 
-def _build(name: str, arguments: dict[str, Any]) -> v2.Transform:
+def _build_transform(name: str, arguments: dict[str, Any]) -> v2.Transform:
     valid = list_transform_names()
     if name not in valid:
         raise make_unknown_name_error("transform", name, valid)

@@ -47,7 +47,7 @@ def random_resized_crop(
     side = _find_side(images)
     out = size or side
     first, extent = (
-        v.unsqueeze(2) for v in crop_boxes(len(images), side, generator, scale=scale, ratio=ratio)
+        v.unsqueeze(2) for v in sample_crop_boxes(len(images), side, generator, scale=scale, ratio=ratio)
     )
     centres = torch.arange(0.5, out, device=images.device) * (1 / out)
     # Clamped to the part's own pixels: a crop that is resized knows nothing of its surroundings.
@@ -57,7 +57,7 @@ def random_resized_crop(
     return F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
-def crop_boxes(
+def sample_crop_boxes(
     count: int,
     side: int,
     generator: torch.Generator,
@@ -126,10 +126,10 @@ TRANSFORMS: dict[str, Callable[..., torch.Tensor]] = {
 
 def build_device_transforms(transforms: Transforms) -> list[Step]:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
-    return [_bind(name, arguments) for name, arguments in transforms]
+    return [_bind_arguments(name, arguments) for name, arguments in transforms]
 
 
-def _bind(name: str, arguments: dict[str, object]) -> Step:
+def _bind_arguments(name: str, arguments: dict[str, object]) -> Step:
     if name not in TRANSFORMS:
         raise make_unknown_name_error("transform on the device", name, TRANSFORMS)
     function = TRANSFORMS[name]

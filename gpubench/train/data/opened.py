@@ -14,7 +14,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.datasets import folder
 from gpubench.schema.order import DataSpec
 from gpubench.train.data import loaders, on_device
-from gpubench.train.data.array_source import decoded_source, named_source
+from gpubench.train.data.array_source import open_decoded_source, open_named_source
 from gpubench.train.data.folder_source import FolderSource
 from gpubench.train.data.loaders import Batch, LoaderSettings, Source
 
@@ -56,8 +56,8 @@ def open_source(spec: DataSpec, split: str) -> Source:
         without = json.loads(Path(spec.left_out).read_bytes()) if spec.left_out else ()
         return FolderSource(folder.list_images(root, split, limit, without), spec.channels)
     if spec.kind == "decoded":
-        return decoded_source(root, split, limit)
-    return named_source(spec.name or "", root, split, spec.channels, limit)
+        return open_decoded_source(root, split, limit)
+    return open_named_source(spec.name or "", root, split, spec.channels, limit)
 
 
 class LoadedData:
@@ -83,26 +83,26 @@ class LoadedData:
         )
         self.steps_per_epoch = self._train.steps_per_epoch
 
-    def train_epoch(self, epoch: int) -> Iterator[Batch]:
+    def iterate_epoch(self, epoch: int) -> Iterator[Batch]:
         """Batches of an epoch: `iter(loader)` happens in this call, in the main thread.
 
         `next` raises UnusableError for an image that can't be read.
         """
-        self._seed(epoch)
-        return self._train.epoch(epoch)
+        self._seed_generator(epoch)
+        return self._train.iterate_epoch(epoch)
 
-    def stream(self) -> Iterator[Batch]:
+    def iterate_stream(self) -> Iterator[Batch]:
         """Batches of shuffled passes without end: `iter(loader)` happens with the first `next`, in the main thread.
 
         What is seeded by epoch follows the pass of the batch that was taken last. The loaders end with the iterator,
         after `close`.
         """
-        for number, batch in enumerate(self._train.stream()):
+        for number, batch in enumerate(self._train.iterate_stream()):
             if number % self.steps_per_epoch == 0:
-                self._seed(number // self.steps_per_epoch)
+                self._seed_generator(number // self.steps_per_epoch)
             yield batch
 
-    def _seed(self, number: int) -> None:
+    def _seed_generator(self, number: int) -> None:
         """What is drawn on the device from now on is of this epoch, or pass."""
         numbers = (self._settings.seed, self._settings.rank, number)
         self._generator.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
@@ -122,10 +122,10 @@ class LoadedData:
                 images = transform(images, self._generator)
         return self._normalise(images), labels
 
-    def validation(self) -> Iterator[Batch] | None:
+    def iterate_validation(self) -> Iterator[Batch] | None:
         """Batches of this rank's share of the validation split; None where there is no such split."""
         source = open_source(self._spec, "val")
-        return iter(loaders.val_loader(self._spec, source, self._settings)) if len(source) else None
+        return iter(loaders.make_val_loader(self._spec, source, self._settings)) if len(source) else None
 
 
 class ResidentBatch:
@@ -147,10 +147,10 @@ class ResidentBatch:
         every = spec.train_images or SYNTHETIC_IMAGES
         self.steps_per_epoch = every // (settings.batch_size * settings.world)
 
-    def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
+    def iterate_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
         return itertools.repeat(self._batch, self.steps_per_epoch)
 
-    def stream(self) -> Iterator[OnDevice]:
+    def iterate_stream(self) -> Iterator[OnDevice]:
         return itertools.repeat(self._batch)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class ResidentBatch:
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
 
-    def validation(self) -> None:
+    def iterate_validation(self) -> None:
         return None
 
 

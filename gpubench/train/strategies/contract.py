@@ -26,7 +26,7 @@ class Strategy:
     """
 
     model: nn.Module
-    """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see
+    """The model as it was built, without any wrapper. Set by `prepare_model`. Its weights may lie elsewhere: see
     `gather_whole_model`."""
 
     def __init__(self, assignment: DeviceAssignment, *, accumulate: int = 1, sync_every: int = 1) -> None:
@@ -40,7 +40,7 @@ class Strategy:
     def connect_ranks(self) -> None:
         """Meets the other ranks, where there are any. Raises what torch raises when they can't be met."""
 
-    def prepare(
+    def prepare_model(
         self,
         model: nn.Module,
         memory_format: torch.memory_format,
@@ -68,8 +68,8 @@ class Strategy:
     def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
         """Calls `ready` for each bucket of gradients when it is, and what that returned once they are averaged.
 
-        To be called between `prepare` and the first step. A strategy that can't tell leaves this as it is: `ready` is
-        then never called, and the times of the exchange stay empty with that reason.
+        To be called between `prepare_model` and the first step. A strategy that can't tell leaves this as it is:
+        `ready` is then never called, and the times of the exchange stay empty with that reason.
         """
 
     # ---- in each step ----
@@ -130,7 +130,7 @@ class Strategy:
     def barrier(self) -> None:
         """Returns when every rank has come here and its devices are idle."""
 
-    def sum(self, values: torch.Tensor) -> torch.Tensor:
+    def sum_over_ranks(self, values: torch.Tensor) -> torch.Tensor:
         """`values` (any shape, on the rank's first device) summed over the ranks, in place."""
         return values
 
@@ -139,6 +139,6 @@ class Strategy:
     def wait_for_others(self) -> None:
         """Returns when this rank may end without harm to the others. Nothing is exchanged afterwards."""
 
-    def why_no_exchange(self) -> str | None:
+    def explain_no_exchange(self) -> str | None:
         """Why the ranks exchange nothing, or nothing that could be told; None where they exchange something."""
         return None if self.assignment.world > 1 else REASONS["one-process"]

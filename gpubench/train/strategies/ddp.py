@@ -10,15 +10,15 @@ import torch
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel as TorchDDP
 
-from gpubench.train.strategies.ranks import Ranks
+from gpubench.train.strategies.ranks import RanksStrategy
 
 
-class DistributedDataParallel(Ranks):
+class DistributedDataParallel(RanksStrategy):
     """Every rank holds the whole model; gradients are averaged while the backward pass runs."""
 
     ddp: TorchDDP
 
-    def prepare(
+    def prepare_model(
         self,
         model: torch.nn.Module,
         memory_format: torch.memory_format,

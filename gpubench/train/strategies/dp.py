@@ -16,7 +16,7 @@ from gpubench.train.strategies.contract import Strategy
 class DataParallel(Strategy):
     """One process, several GPUs."""
 
-    def prepare(
+    def prepare_model(
         self,
         model: torch.nn.Module,
         memory_format: torch.memory_format,
@@ -25,5 +25,5 @@ class DataParallel(Strategy):
         devices = [d.index for d in self.assignment.devices]
         return compiled(torch.nn.DataParallel(self.move_to_device(model, memory_format), device_ids=devices))
 
-    def why_no_exchange(self) -> str:
+    def explain_no_exchange(self) -> str:
         return REASONS["dp"]

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from gpubench.basics.errors import UsageError
-from gpubench.train.strategies.ranks import Ranks, float_buffers
+from gpubench.train.strategies.ranks import RanksStrategy, list_float_buffers
 
 LARGEST_BLOCK = 1 / 4
 """Share of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
@@ -26,10 +26,10 @@ SMALLEST_BLOCK = 1 / 100
 """Share of the model's parameters: a module with fewer of them is no block of its own."""
 
 
-class FullySharded(Ranks):
+class FullySharded(RanksStrategy):
     """A process for each device. What belongs to no block stays gathered from the forward to the backward pass."""
 
-    def prepare(
+    def prepare_model(
         self,
         model: nn.Module,
         memory_format: torch.memory_format,  # noqa: ARG002 - of the images alone
@@ -78,7 +78,7 @@ class FullySharded(Ranks):
             assert isinstance(part, DTensor)
             self._set_weight(name, part.full_tensor())
         buffers = {name: b.clone() for name, b in self._sharded.named_buffers(remove_duplicate=False)}
-        self.average(float_buffers(buffers.values()))
+        self.average_over_ranks(list_float_buffers(buffers.values()))
         for name, buffer in buffers.items():
             owner, leaf = self._find_owner(name)
             owner._buffers[leaf] = buffer

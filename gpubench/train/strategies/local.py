@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import torch
 
-from gpubench.train.strategies.ranks import Ranks, float_buffers
+from gpubench.train.strategies.ranks import RanksStrategy, list_float_buffers
 
 
-class Local(Ranks):
+class Local(RanksStrategy):
     """A process for each device, each with a whole model of its own."""
 
     _steps = 0
@@ -22,21 +22,21 @@ class Local(Ranks):
     def after_step(self) -> None:
         self._steps += 1
         if self._steps % self.sync_every == 0:
-            self.average(self.list_averaged())
+            self.average_over_ranks(self.list_averaged_tensors())
 
     @contextmanager
     def gather_whole_model(self) -> Iterator[torch.nn.Module]:
         """The mean of the ranks' models. Each rank's own lies beside it meanwhile, and comes back afterwards."""
-        own_values = [tensor.clone() for tensor in self.list_averaged()]
-        self.average(self.list_averaged())
+        own_values = [tensor.clone() for tensor in self.list_averaged_tensors()]
+        self.average_over_ranks(self.list_averaged_tensors())
         yield self.model
-        for tensor, value in zip(self.list_averaged(), own_values, strict=True):
+        for tensor, value in zip(self.list_averaged_tensors(), own_values, strict=True):
             tensor.copy_(value)
 
-    def list_averaged(self) -> list[torch.Tensor]:
-        return [*(p.detach() for p in self.model.parameters()), *float_buffers(self.model.buffers())]
+    def list_averaged_tensors(self) -> list[torch.Tensor]:
+        return [*(p.detach() for p in self.model.parameters()), *list_float_buffers(self.model.buffers())]
 
 
 def exchanged_bytes(strategy: Local) -> float:
     """All that is averaged, in its own precision, once in `sync_every` steps."""
-    return sum(tensor.nbytes for tensor in strategy.list_averaged()) / strategy.sync_every
+    return sum(tensor.nbytes for tensor in strategy.list_averaged_tensors()) / strategy.sync_every

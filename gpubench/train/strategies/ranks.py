@@ -25,7 +25,7 @@ BUCKET_BYTES = 25 * 2**20
 """What `average` puts into one collective at most, unless one tensor alone is larger: as much as a bucket of ddp."""
 
 
-class Ranks(Strategy):
+class RanksStrategy(Strategy):
     """A process for each device. They meet over NCCL on GPUs, over gloo on a CPU."""
 
     def connect_ranks(self) -> None:
@@ -55,12 +55,12 @@ class Ranks(Strategy):
             if waits:
                 self._store.wait([f"{word}/{rank}" for rank in range(assignment.world)], FOR_EVER)
 
-    def sum(self, values: torch.Tensor) -> torch.Tensor:
+    def sum_over_ranks(self, values: torch.Tensor) -> torch.Tensor:
         dist.all_reduce(values)
         return values
 
     @torch.no_grad()
-    def average(self, tensors: Sequence[torch.Tensor]) -> None:
+    def average_over_ranks(self, tensors: Sequence[torch.Tensor]) -> None:
         """Gives each of `tensors` (any shapes, on the rank's device) its mean over the ranks.
 
         In place, so that they stay where they are: optimizers, compiled modules and graphs hold on to their memory.
@@ -97,7 +97,7 @@ def _open_store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Stor
     return store
 
 
-def float_buffers(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+def list_float_buffers(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Those that hold floating point numbers, such as BatchNorm's statistics: not its count of batches."""
     return [buffer for buffer in buffers if buffer.is_floating_point()]
 

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from gpubench.node.launch import descendants
-from gpubench.node.launch.descendants import find_process, kill
+from gpubench.node.launch.descendants import find_process, kill_processes
 
 SLEEPS = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
 REUSED = """
@@ -76,8 +76,8 @@ def test_all_below_a_process_are_found_and_killed() -> None:
         assert parent.stdout is not None
         parent.stdout.readline()
         (child,) = descendants.list_descendants(find_process(parent.pid))
-        kill([child])
+        kill_processes([child])
         assert parent.wait(10) == 0
-        kill([child])  # twice is once
+        kill_processes([child])  # twice is once
     assert not child.is_running()
     assert descendants.list_descendants(find_process(parent.pid)) == []

@@ -229,7 +229,7 @@ def stored(folder, server, *models, **fields):
     sweep = sweep_of(plan, folder, machine, sources=sources)
     sweep.runner.results.create()
     run_with(server, sweep, QuietView())
-    records = sweep.runner.results.records()
+    records = sweep.runner.results.read_records()
     group = sorted((r for r in records if r.group_id), key=lambda r: r.job)
     return [r for r in records if not r.group_id], group
 

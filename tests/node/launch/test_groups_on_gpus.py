@@ -37,7 +37,7 @@ def sweep(folder: Path, *options: str) -> tuple[list[Record], list[Record]]:
         timeout=280,
         check=False,
     )
-    records = Results(folder).records()
+    records = Results(folder).read_records()
     assert records, done.stderr
     group = sorted((r for r in records if r.group_id), key=lambda r: r.job or "")
     return [r for r in records if not r.group_id], group

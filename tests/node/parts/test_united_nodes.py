@@ -46,13 +46,13 @@ def seen(begin: float, *, busy: float, tree: float, mib: float, joules: float, c
     samples = Samples()
     for k in range(11):
         t = begin + k
-        samples.add(t, metrics.CPU_BUSY, busy * k)
-        samples.add(t, metrics.CPU_TREE, tree * k)
-        samples.add(t, metrics.ENERGY, 1000 + joules * k, "0")
-        samples.add(t, metrics.PROCESS_MEMORY, mib, "0")
+        samples.add_reading(t, metrics.CPU_BUSY, busy * k)
+        samples.add_reading(t, metrics.CPU_TREE, tree * k)
+        samples.add_reading(t, metrics.ENERGY, 1000 + joules * k, "0")
+        samples.add_reading(t, metrics.PROCESS_MEMORY, mib, "0")
         for metric in ("gpu_util_pct", "gpu_mem_util_pct"):
-            samples.add(t, metric, 50.0 if mib < 900 else 100.0, "0")
-    samples.add(begin + 10, metrics.TREE_MEMORY, mib / 2)
+            samples.add_reading(t, metric, 50.0 if mib < 900 else 100.0, "0")
+    samples.add_reading(begin + 10, metrics.TREE_MEMORY, mib / 2)
     return Watched(
         samples=samples,
         gpus=("0",),
@@ -222,7 +222,7 @@ def test_nodes_are_put_together_by_their_barriers_whatever_their_clocks_do() -> 
     watched = seen(there(T0), busy=1.0, tree=1.0, mib=1.0, joules=1.0)
     samples = Samples()
     for t in (T0 - 5, T0, T0 + 10, T0 + 20, T0 + 45):
-        samples.add(there(t), "power_w", 1.0, "0")
+        samples.add_reading(there(t), "power_w", 1.0, "0")
     far = Attempt(
         events=events(there),
         launched=there(T0) - 1,
@@ -233,7 +233,7 @@ def test_nodes_are_put_together_by_their_barriers_whatever_their_clocks_do() -> 
     ends = [e for e in done.events if isinstance(e, End) and e.rank == 1]
     assert [e.t0 for e in ends] == pytest.approx(begins, abs=1e-9)
     assert [e.t1 - e.t0 for e in ends] == pytest.approx([10.0] * 3, abs=1e-9), "by its own clock"
-    placed = done.watched.samples.series("power_w", "1:0").times
+    placed = done.watched.samples.find_series("power_w", "1:0").times
     assert placed == pytest.approx([T0 - 5, T0, T0 + 10, T0 + 20, T0 + 45], abs=0.01)
     assert placed[1:4] == pytest.approx([T0, T0 + 10, T0 + 20], abs=1e-9)
     assert done.nodes[1].clock_offset_s == pytest.approx(OFFSET)

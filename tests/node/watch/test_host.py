@@ -131,10 +131,10 @@ def test_the_total_never_falls_while_children_come_and_go() -> None:
         tree, totals = ProcessTree(child.pid), []
         end = time.monotonic() + 2.1
         while time.monotonic() < end:
-            totals.append(tree.cpu_s())
+            totals.append(tree.read_cpu_s())
             time.sleep(0.001)
         truth = float(line(child))
-        last = tree.cpu_s()
+        last = tree.read_cpu_s()
     assert totals == sorted(totals)
     assert len(totals) > 200
     # The kernel's own count, not a walk's double.
@@ -161,14 +161,14 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
             return real(pid, thread)
 
         monkeypatch.setattr(host, "_children_of", reaped_meanwhile)
-        assert tree.cpu_s() >= 0.28
+        assert tree.read_cpu_s() >= 0.28
 
 
 def test_a_tree_without_its_root_has_a_reason() -> None:
     with python("time.sleep(60)") as child:
         tree = ProcessTree(child.pid)
-        tree.cpu_s()
-    for read in (tree.cpu_s, tree.list_pids, tree.pss_mib):
+        tree.read_cpu_s()
+    for read in (tree.read_cpu_s, tree.list_pids, tree.read_pss_mib):
         with pytest.raises(HostError, match="is gone"):
             read()
 
@@ -192,7 +192,7 @@ def test_pages_shared_in_the_tree_count_once() -> None:
     with python(code) as child:
         for _ in range(3):
             line(child)
-        pss = ProcessTree(child.pid).pss_mib()
+        pss = ProcessTree(child.pid).read_pss_mib()
         tell(child)
         line(child)
     # Resident memory would say four times as much.

@@ -74,7 +74,7 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
     )
     monkeypatch.setattr(announce, "describe_other_load", lambda _: load)
     view = Heard()
-    assert announce.announce(work, work.list_round(1), view, yes=True)
+    assert announce.announce_sweep(work, work.list_round(1), view, yes=True)
     print_plan(work, work.list_round(1), load)
     plan = capsys.readouterr().out.splitlines()[-1]
     behind = r" \(other work uses 1\.8 of 2 CPUs; it may take longer\)" if load else ""

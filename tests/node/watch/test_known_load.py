@@ -185,7 +185,7 @@ def test_memory_that_is_held_is_read_back(mib: int) -> None:
             while time.monotonic() < until:
                 time.sleep(max(0.0, min(until, watcher.next_deadline()) - time.monotonic()))
                 watcher.sample_due()
-            own.append(watcher.process_gpu_mib())
+            own.append(watcher.read_process_gpu_mib())
             child.stdin.write("\n")
             child.stdin.flush()
         got: dict[str, Any] = compute_figures(

@@ -107,7 +107,7 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     live = watcher.make_live_readings()
     assert (live.gpu_mem_mib, live.gpu_util_pct) == (5500, 80)
     assert live.cpu_util_pct is not None
-    rows = watcher.make_watched().samples.rows(1000.0)
+    rows = watcher.make_watched().samples.list_rows(1000.0)
     assert rows == sorted(rows)
     util = [r for r in rows if r[1:3] == ("1", "gpu_util_pct")]
     # 11 s at 10 Hz, both ends.
@@ -137,7 +137,7 @@ def test_a_call_that_fails_empties_its_columns_alone(
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.sample_before_trial()
     nvml.answers["memory"] = {G0: 3700, G1: 2700}
-    nvml.broken = {call}
+    nvml.broken_trials = {call}
     watcher.start(child.pid)
     watch(watcher, clock, 4)
     watcher.sample_final_memory()
@@ -157,9 +157,9 @@ def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
     watcher.start(child.pid)
     watch(watcher, clock, 1)
-    nvml.broken = {"utilisation"}
+    nvml.broken_trials = {"utilisation"}
     watch(watcher, clock, 1)
-    nvml.broken = set()
+    nvml.broken_trials = set()
     watch(watcher, clock, 2)
     got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1004.0, 1, True)]))
     assert got.result["gpu_util_pct"] == 90
@@ -175,7 +175,7 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     nvml.answers["memory"] = {G0: 6700, G1: 700}
     watcher.start(child.pid)
     watch(watcher, clock, 2)
-    assert watcher.process_gpu_mib() is None
+    assert watcher.read_process_gpu_mib() is None
     assert watcher.make_live_readings().gpu_mem_mib == 6000
     got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1002.0, 1, True)]))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
@@ -195,7 +195,7 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
         G1: [(child.pid, 500), (987654, 3000)],
     }
     watcher.start(root)
-    assert watcher.process_gpu_mib() == {G0: 3000, G1: 500}
+    assert watcher.read_process_gpu_mib() == {G0: 3000, G1: 500}
     watch(watcher, clock, 1)
     strangers = compute_figures(watcher.make_watched().replace_windows([])).strangers
     assert len(strangers) == 2
@@ -218,7 +218,7 @@ def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Pope
     assert got.result["gpu_mem_mib"] == 5000
     assert "is gone" in got.missing["cpu_s_per_epoch"]
     assert "is gone" in got.missing["host_mem_mib"]
-    assert watcher.process_gpu_mib() is None
+    assert watcher.read_process_gpu_mib() is None
 
 
 def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
@@ -361,7 +361,7 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         t1 = float(child.stdout.readline())
         watcher.sample_window_edge()
         watcher.sample_final_memory()
-        own = watcher.process_gpu_mib()
+        own = watcher.read_process_gpu_mib()
         smi = subprocess.check_output(
             ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], text=True
         )
@@ -410,7 +410,7 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     got = compute_figures(watcher.make_watched().replace_windows([Window(1002, 1018, 0, True)]))
     assert got.result["gpu_util_pct"] == pytest.approx(50)
     assert "buffer" in got.provenance["gpu_util_pct"]["source"]
-    rows = [r for r in watcher.make_watched().samples.rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
+    rows = [r for r in watcher.make_watched().samples.list_rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
     # Each once, and none of the time before the trial.
     assert len(rows) == 100
     assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
