@@ -1,6 +1,6 @@
 """How a process measures: a class for each way, which `choose_protocol` takes by what the order asks.
 
-A protocol trains from the first step to the last, through a `TrainingLoop`. A job of a group meets the other jobs by its
+A protocol trains from the first step to the last, through a `TrainingLoop`. A job of a group meets the others by its
 `PeerJobs`; figures of a group are of the time in which all of its jobs ran.
 """
 
