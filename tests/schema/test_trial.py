@@ -155,7 +155,7 @@ def test_order_of_fields_does_not_matter(chance: random.Random) -> None:
 def test_another_process_finds_the_same_ids() -> None:
     code = (
         "from gpubench.schema import catalog; from gpubench.schema.trial import *; "
-        "print(config_id(make_trial({}), catalog.VARIANTS['crop-resize'].make_definition(), 'images-1'))"
+        "print(derive_config_id(make_trial({}), catalog.VARIANTS['crop-resize'].make_definition(), 'images-1'))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True

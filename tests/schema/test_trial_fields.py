@@ -78,7 +78,7 @@ def test_a_new_field_is_its_entry(extended: Path, tmp_path: Path) -> None:
 IDS = """
 from gpubench.schema import catalog, trial
 variant = catalog.VARIANTS["crop-resize"].make_definition()
-print(trial.config_id(trial.make_trial({"batch_size": 16}), variant, "images"))
+print(trial.derive_config_id(trial.make_trial({"batch_size": 16}), variant, "images"))
 """
 
 
