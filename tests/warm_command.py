@@ -364,7 +364,7 @@ if __name__ == "__main__":
     if sys.argv[2] == "torch":
         importlib.import_module("gpubench.node.launch.leader")
         before = open_files()
-        importlib.import_module("gpubench.train.warm").import_everything()
+        importlib.import_module("gpubench.train.warm").import_training_code()
         opened_by_imports |= open_files() - before
         subprocess.Popen = ForkingPopen
     elif sys.argv[2] == "mlflow":
