@@ -71,7 +71,7 @@ class FakeNvml:
 
     def fail(self, call: str, uuid: str) -> None:  # noqa: ARG002
         """Raises NvmlError where the call fails; for those below to know better."""
-        if call in self.broken_trials:
+        if call in self.broken:
             raise refused(call, self.error)
 
 

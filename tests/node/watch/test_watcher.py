@@ -137,7 +137,7 @@ def test_a_call_that_fails_empties_its_columns_alone(
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.sample_before_trial()
     nvml.answers["memory"] = {G0: 3700, G1: 2700}
-    nvml.broken_trials = {call}
+    nvml.broken = {call}
     watcher.start(child.pid)
     watch(watcher, clock, 4)
     watcher.sample_final_memory()
@@ -157,9 +157,9 @@ def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
     watcher.start(child.pid)
     watch(watcher, clock, 1)
-    nvml.broken_trials = {"utilisation"}
+    nvml.broken = {"utilisation"}
     watch(watcher, clock, 1)
-    nvml.broken_trials = set()
+    nvml.broken = set()
     watch(watcher, clock, 2)
     got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1004.0, 1, True)]))
     assert got.result["gpu_util_pct"] == 90
