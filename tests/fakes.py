@@ -10,7 +10,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.resolve import ResolvedTrial, resolve_unit
-from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
+from gpubench.schema.record import EpochWindow, Record, Span
 
 
 def make_facts(**facts: Any) -> DataFacts:
@@ -45,9 +45,6 @@ def record(**fields: Any) -> Record:
         "started_at": "2026-11-20 09:53:00",
     }
     values = plain | fields
-    for name, kind in (("trial", AskedFields), ("result", ResultColumns)):
-        if isinstance(values.get(name), Mapping):
-            values[name] = kind(values[name])
     if isinstance(values.get("span"), Mapping):
         values["span"] = Span(**values["span"]) if values["span"] else None
     windows = values.get("windows", [])

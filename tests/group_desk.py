@@ -133,5 +133,5 @@ def both_or_neither(record: Record) -> list[str]:
         column.name
         for column in MEASURED
         if column.name != "doubts"
-        and (vars(record.result).get(column.name) is None) != bool(record.missing.get(column.name))
+        and (record.result.get(column.name) is None) != bool(record.missing.get(column.name))
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import scripted
+from msgspec import structs
 
 from gpubench.commands import predict as predict_command
 from gpubench.plan.command_line import read_experiment
@@ -18,7 +18,7 @@ from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
-from gpubench.schema.record import AskedFields, Record, ResultColumns, Status
+from gpubench.schema.record import Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
 SAID = "NVIDIA H200, 143,771 MiB"
@@ -53,16 +53,16 @@ def alone(
         config_id=job.config_id,
         experiment="alone",
         status=status,
-        trial=AskedFields(job.trial.as_json()),
+        trial=job.trial.as_json(),
         variant_definition=job.variant.make_definition(),
         resolved={
             "device": "cuda", "gpus": 1, "gpu_ids": [0], "input_size": 224, "num_classes": data.num_classes,
             "train_images": data.train_images, **resolved,
         },
-        result=ResultColumns({
+        result={
             "epoch_time_s": epoch, "epoch_time_iqr_s": 0.0, "epochs_measured": 3, "cpu_s_per_epoch": cpu,
             "gpu_busy_s_per_epoch": busy,
-        }),
+        },
         environment={"cpu_name": "CPU", "gpu_name": "NVIDIA H200", "gpu_count": 2, "cpu_count": CPUS, "mps": "off"},
         **{"machine_key": GPU, "data": data.as_dict(), "started_at": "2026-11-20 09:00:00", **facts},
     )  # fmt: skip
@@ -72,21 +72,19 @@ def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float],
     """Equal jobs of one group, measured at this minute."""
     group_id, size = f"g{batch:012}", len(slowdowns)
     return [
-        dataclasses.replace(
+        structs.replace(
             alone(batch, started_at=f"2026-11-20 {at}:00"),
             trial_id=f"j{batch:08}{number:04}",
             config_id=f"c{batch:08}{number:04}",
             group=f"{size} copies",
             group_id=group_id,
             job=f"{number + 1} of {size}",
-            result=ResultColumns(
-                {
-                    "epoch_time_s": 4.0,
-                    "slowdown": slow,
-                    "predicted_slowdown": told,
-                    "group_id": group_id,
-                }
-            ),
+            result={
+                "epoch_time_s": 4.0,
+                "slowdown": slow,
+                "predicted_slowdown": told,
+                "group_id": group_id,
+            },
         )
         for number, (slow, told) in enumerate(zip(slowdowns, predicted, strict=True))
     ]
@@ -94,7 +92,7 @@ def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float],
 
 def folder(path: Path, *units: Record | list[Record]) -> Path:
     for number, unit in enumerate(units):
-        records = unit if isinstance(unit, list) else [dataclasses.replace(unit, attempt=number + 1)]
+        records = unit if isinstance(unit, list) else [structs.replace(unit, attempt=number + 1)]
         Results(path).save(records, [[] for _ in records], ["t"])
     return path
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 from fakes import record
+from msgspec import structs
 
 from gpubench.schema.record import GroupRecord
 
@@ -23,7 +23,7 @@ FULL = record(
 """One with something in every part."""
 TEXT = json.dumps(FULL.to_stored())
 JOBS = [
-    dataclasses.replace(
+    structs.replace(
         FULL,
         trial_id=f"j{n}",
         group="two",

@@ -365,7 +365,7 @@ def _add_cpu_speed(runs: Runs, records: Iterable[Record]) -> None:
     probes = [
         (record.environment.get("host"), record.group is not None, probe_ms)
         for record in records
-        if (probe_ms := record.result.cpu_probe_ms) is not None
+        if (probe_ms := record.result.get("cpu_probe_ms")) is not None
     ]
     if not probes:
         return

@@ -231,7 +231,7 @@ def predict_experiment(
     runs = _list_runs(folders, stored)
     has_gpu = stored.device == "cuda"
     usual = find_usual_values(read_experiment(None, Options(), has_gpu=has_gpu))
-    trials = [vars(r.trial) for r in stored.records if r.status == "ok" and not r.group]
+    trials = [r.trial for r in stored.records if r.status == "ok" and not r.group]
     filled = {} if path is not None else infer_fields(options, trials, usual)
     options = replace(options, fields={**options.fields, **filled})
     experiment = read_experiment(path, options, has_gpu=has_gpu)

@@ -78,7 +78,7 @@ def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None
             panels[column] = points
     if not panels:
         return None
-    figures = {column: getattr(record.result, column) for column in METRICS}
+    figures = {column: record.result.get(column) for column in METRICS}
     phases = tuple(list_phases(record, samples))
     return Trace(row=row, trial_id=record.trial_id, panels=panels, phases=phases, figures=figures)
 
@@ -135,7 +135,7 @@ def list_phases(record: Record, samples: Samples) -> list[Phase]:
     launched = record.span.launched if record.span else find_launch_time(record, samples)
     if launched is None:
         return []
-    is_stream = record.result.epoch_time_source == STEADY
+    is_stream = record.result.get("epoch_time_source") == STEADY
     warm = {epoch.get("epoch") for epoch in record.epochs if epoch.get("warmup")}
     return [
         Phase(

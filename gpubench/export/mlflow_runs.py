@@ -126,14 +126,14 @@ def write_run(
         (
             Metric(column.name, value, to_ms(ended), 0)
             for column in (*MEASURED, *CPU_SPEED)
-            if (value := to_number(row.get_value(column.name))) is not None
+            if (value := to_number(getattr(row, column.name))) is not None
         ),
         list_epoch_metrics(record, began),
         list_sample_metrics(results, record, began, warn),
     )
     for metric_batch in split_batches(metrics, MOST["metrics"]):
         client.log_batch(number, metrics=metric_batch)
-    fields = {column.name: row.get_value(column.name) for column in TRIAL}
+    fields = {column.name: getattr(row, column.name) for column in TRIAL}
     params = [Param(name, text[: LONGEST["params"]]) for name, text in format_values(fields).items()]
     for param_batch in split_batches(params, MOST["params"]):
         client.log_batch(number, params=param_batch)
@@ -155,7 +155,7 @@ def name_run(folder: Folder, record: Record, row: Row) -> str:
     varied = dict.fromkeys(
         name for table in folder.tables if table.experiment == record.experiment for name in table.varied
     )
-    parts = [name_row({name: row.get_value(name) for name in varied}) or str(row.model)]
+    parts = [name_row({name: getattr(row, name) for name in varied}) or str(row.model)]
     parts += [f"({row.group}, job {row.job})"] if row.job else []
     parts += [f"round {record.round}"] if record.round > 1 else []
     return " ".join(parts)
@@ -169,7 +169,7 @@ def list_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
         **{name: getattr(record, name) for name in names},
         "doubts": row.doubts,
         "results": folder.name,
-        **{column.name: row.get_value(column.name) for column in ENVIRONMENT},
+        **{column.name: getattr(row, column.name) for column in ENVIRONMENT},
     }
     return format_values(tags) | {f"doubt {code}": text for code, text in record.doubts.items()}
 

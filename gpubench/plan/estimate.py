@@ -71,7 +71,7 @@ def _estimate_trial(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -
     mine_s = measuring_s(t.window, t.steps, step_s)
     if row is not None and rate and row.batch_size and row.took_s is not None and row.kind == "steady rate":
         # Whatever else it did took as long: it started, prepared its kernels, and ended.
-        its_s = measuring_s(row.get_value("window"), row.steps, row.batch_size / rate)
+        its_s = measuring_s(row.window, row.steps, row.batch_size / rate)
         return Estimate(max(mine_s, row.took_s - its_s + mine_s), True)
     return Estimate(start_s + mine_s, rate is not None)
 
@@ -100,7 +100,7 @@ class _MeasuredTrials:
         self._models: dict[str, dict[tuple[Any, ...], dict[int, Row]]] = {}
         for row in rows:
             if row.images_per_s and row.model and row.batch_size:
-                kind = (row.input_size, row.gpus, *(row.get_value(name) for name in _KIND))
+                kind = (row.input_size, row.gpus, *(getattr(row, name) for name in _KIND))
                 self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
 
     def find_nearest_row(self, t: Trial) -> Row | None:

@@ -64,7 +64,7 @@ def list_chains(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     chains = []
     for record in records:
         try:
-            t = convert_value(vars(record.trial), Trial)
+            t = convert_value(record.trial, Trial)
         except InvalidValueError:
             continue
         chains.append((make_chain_key(t, record.variant_definition), t.batch_size))

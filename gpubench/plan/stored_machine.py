@@ -90,7 +90,7 @@ def choose_machine(
 
 def find_device(record: Record) -> str | None:
     """The device that a trial ran on, or was asked to."""
-    device: str | None = record.resolved.get("device") or record.trial.device
+    device: str | None = record.resolved.get("device") or record.trial.get("device")
     return device
 
 
@@ -117,7 +117,7 @@ class RecordedSources(DiskSources):
             known = [
                 record
                 for record in self._records
-                if record.trial.data == name
+                if record.trial.get("data") == name
                 and record.data.get("fingerprint")
                 and not (self._is_of_all_images and record.data.get("skipped_images"))
             ]
@@ -143,6 +143,6 @@ class RecordedSources(DiskSources):
         try:
             return super().find_model_fingerprint(name)
         except UsageError:
-            if not any(record.trial.model == name for record in self._records):
+            if not any(record.trial.get("model") == name for record in self._records):
                 raise
             return self.known_models.setdefault(name, "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 from gpubench.datasets.facts import DataFacts
@@ -14,7 +13,7 @@ from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_stale
 from gpubench.record import host_figures
 from gpubench.record.ending import collect_provenance, decide_ending, merge_columns
-from gpubench.record.epochs import find_shared_span
+from gpubench.record.epochs import collect_segments, find_shared_span
 from gpubench.record.figures import Figures, compute_figures
 from gpubench.record.host_figures import compute_cpu_s
 from gpubench.record.outcome import Outcome
@@ -30,11 +29,10 @@ from gpubench.record.training import read_outcome
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt
-from gpubench.schema.attempt_ids import parse_folder_id
 from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
+from gpubench.schema.record import EpochWindow, Record, Span
 from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.watched import NOTHING, Window
 from gpubench.schema.window import FEWEST_STEPS
@@ -274,7 +272,6 @@ def _make_record(
         attempt=tried.number,
         attempt_id=tried.attempt_id,
         claim=tried.claim,
-        folder_id=parse_folder_id(tried.attempt_id),
         round=tried.round,
         experiment=known.experiment,
         group=membership.group if membership else None,
@@ -283,12 +280,12 @@ def _make_record(
         status=ended_job.status,
         reason=ended_job.reason,
         machine_key=tried.machine_key,
-        trial=AskedFields(job.trial.as_json()),
+        trial=job.trial.as_json(),
         variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.make_columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
-        result=ResultColumns(result),
+        result=result,
         missing=ended_job.missing,
         provenance=collect_provenance(
             seen.provenance,
@@ -343,18 +340,13 @@ def list_step_rows(events: Sequence[Event], launched: float) -> list[tuple[float
 
     None of work that tells of no steps.
     """
-    rows: list[tuple[float, str, str, float]] = []
-    ended_us: dict[int, list[int]] = {}
-    for event in events:
-        match event:
-            case Steps(rank=0):
-                ended_us.setdefault(event.epoch, []).extend(event.end_us)
-            case End(rank=0, measured=True):
-                for before, end in pairwise([0, *ended_us.get(event.epoch, ())]):
-                    # The device's clock may run ahead of the host's, on which the window ends.
-                    at = min(event.t0 + 1e-6 * end, event.t1)
-                    rows.append((round(at - launched, 6), "rank0", STEP_TIME, (end - before) / 1e3))
-    return rows
+    first = [event for event in events if isinstance(event, Steps | End) and event.rank == 0]
+    return [
+        (round(ended_s - launched, 6), "rank0", STEP_TIME, 1e3 * step_s)
+        for segment in collect_segments(first, ranks=1)
+        if segment.measured
+        for ended_s, step_s in zip(segment.ends_s, segment.step_s, strict=True)
+    ]
 
 
 def _find_missed_peak_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:

@@ -86,7 +86,7 @@ def find_resources(
             now = _compute_memory_shares(together, gpu_memory_mib, together=True)
             short = [[bool(row.gpu_alloc_retries) for row in rows] for rows in (alone, together)]
         else:
-            before, now = (tuple(row.get_value(watched.column) for row in rows) for rows in (alone, together))
+            before, now = (tuple(getattr(row, watched.column) for row in rows) for rows in (alone, together))
             short = [[False] * len(rows) for rows in (alone, together)]
         resources.append(
             Resource(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 from collections.abc import Iterable, Sequence
@@ -51,11 +52,16 @@ def format_csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
     A number stays one, negative or not; text that a spreadsheet would run stays text.
     """
-    text = format_cell(value, digits)
     if isinstance(value, str):
-        text = HIDDEN.sub(" ", text)
-        return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
+        return _format_text(value)
+    text = format_cell(value, digits)
     return text if isinstance(value, int) else _THREE_DECIMALS.sub(r"\g<0>0", text).replace(".", decimal)
+
+
+@functools.lru_cache(1 << 12)  # most of a large table are a few words, over and over
+def _format_text(value: str) -> str:
+    text = HIDDEN.sub(" ", format_cell(value))
+    return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
 
 
 def format_csv(
@@ -67,20 +73,9 @@ def format_csv(
         out.write("\ufeff")
     writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
-    texts: dict[Any, str] = {None: ""}  # most of a large table are a few words, over and over
-
-    def make_cell(value: Any) -> str:
-        # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-        cell = format_csv_cell(value, digits, dialect.decimal).replace("\r", " ")
-        if isinstance(value, str):
-            texts[value] = cell
-        return cell
-
+    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
     writer.writerows(
-        [
-            texts[value] if isinstance(value, str | None) and value in texts else make_cell(value)
-            for value in values
-        ]
+        [format_csv_cell(value, digits, dialect.decimal).replace("\r", " ") for value in values]
         for values in rows
     )
     return out.getvalue()

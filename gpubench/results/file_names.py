@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from gpubench.results.stored_record import MOST_ATTEMPTS
 from gpubench.schema.attempt_ids import parse_folder_id
+from gpubench.schema.record import MOST_ATTEMPTS
 
 KINDS = ("records", "samples", "logs", "plans", "left-out", "plots")
 """The folders in a results folder."""

@@ -20,6 +20,7 @@ from typing import IO
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
+from gpubench.basics.quoted import clean_line
 from gpubench.basics.regular_file import LARGEST
 from gpubench.results.file_names import is_plain_file, parse_file_name
 from gpubench.results.whole_file import write_new
@@ -195,17 +196,15 @@ def _verify_members(archive_path: Path, contents: Mapping[str, Path]) -> None:
 def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Makes files of all members of a folder's zip file, and removes it once they are there.
 
-    Where a file holds something else than the member of its name, or a member has no attempt's name, the zip file
-    stays, and `tell` is given a line. Raises UnusableError where it can't be read, or a file can't be written.
+    Where a file holds something else than the member of its name the zip file stays, and `tell` is given a line. Raises
+    UnusableError where it can't be read, or a file can't be written.
     """
     target = folder / PACKED
     if not target.exists():
         return PackedFolder(files=0, bytes_before=0, bytes_after=0)
     before, after, files = _read_size(target), 0, 0
-    names = _check_zip(target, tell)
-    with _open_zip(target) as archive:
-        is_whole = all(map(_is_attempt_member, archive.namelist()))
-    for name in names:
+    is_whole = True
+    for name in _check_zip(target):
         content, path = _read_old_member(target, name), folder / name
         if not path.exists() and not path.is_symlink():
             write_new(path, content)
@@ -218,19 +217,19 @@ def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     return PackedFolder(files=files, bytes_before=before, bytes_after=after)
 
 
-def _check_zip(path: Path, tell: Callable[[str], None] = lambda _: None) -> list[str]:
-    """The names of its members of ours, each of which can be read. Raises UnusableError where one can't be."""
+def _check_zip(path: Path) -> list[str]:
+    """The names of its members. Raises UnusableError where one can't be read, or is none of ours."""
     try:
         with _open_zip(path) as archive:
             names = archive.namelist()
-            for name in filter(_is_attempt_member, names):
+            for name in names:
+                if not _is_attempt_member(name):
+                    raise ValueError(f"its member {clean_line(name, 100)!r} is no attempt's samples or log")
                 _read_member(archive, name)
     except _DAMAGED as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnusableError(f"{path} can't be read: {reason}; nothing was changed") from None
-    if foreign := [name for name in names if not _is_attempt_member(name)]:
-        tell(f"{path} stays: {len(foreign):,} of its members are no samples and no logs of attempts")
-    return sorted(set(filter(_is_attempt_member, names)))
+    return sorted(set(names))
 
 
 def _remove_empty(folder: Path) -> None:

@@ -24,9 +24,9 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
     doubt about one, and a job that was faster than alone has the doubt about that.
     """
     measured = record.source == "measured"
-    values = {**record.environment, **vars(record.trial)}
+    values = {**record.environment, **record.trial}
     values.update({name: value for name, value in record.resolved.items() if value is not None})
-    values.update(vars(record.result))
+    values.update(record.result)
     missing, doubts = _describe_missing(record), dict(record.doubts)
     few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
     if measured and few and values.get("epoch_time_iqr_s") is not None:
@@ -43,7 +43,7 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         group=record.group,
         job=record.job,
         group_id=record.group_id,
-        repeat=record.trial.repeat,
+        repeat=record.trial.get("repeat"),
         status=record.status,
         reason=record.reason or None,
         started_at=record.started_at or None,
@@ -57,7 +57,7 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         doubt_texts={code: (text,) for code, text in doubts.items()},
         missing=missing,
         together=record.together,
-        asked=vars(record.trial),
+        asked=record.trial,
         images=_make_known_images(record),
         variant_definition=record.variant_definition,
         log=format_log_path(record.trial_id, record.attempt_name) if measured else None,
@@ -113,7 +113,7 @@ def list_epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
 
 def make_json_object(row: Row) -> dict[str, Any]:
     """What a line of JSON tells of a measured row: its columns that are not empty, its source, its doubts."""
-    values = {name: value for column in COLUMNS if (value := row.get_value(name := column.name)) is not None}
+    values = {name: value for column in COLUMNS if (value := getattr(row, name := column.name)) is not None}
     return {
         **values,
         "source": row.source,

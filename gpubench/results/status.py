@@ -249,7 +249,7 @@ def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Seque
     planned = {_dump_trial(experiment, group, job.trial.asdict()) for experiment, group, job in jobs}
     units: dict[str, list[Record]] = {}
     for record in select_first_round(records).values():
-        key = _dump_trial(record.experiment, record.group, vars(record.trial))
+        key = _dump_trial(record.experiment, record.group, record.trial)
         if record.trial_id not in planned_ids and key not in planned:
             units.setdefault(record.group_id or record.trial_id, []).append(record)
     if not units:

@@ -26,11 +26,11 @@ from gpubench.results.file_names import (
     parse_file_name,
 )
 from gpubench.results.packed import ENDINGS, list_packed
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedRecordError, NewerRecordError, read_attempt
+from gpubench.results.stored_record import DamagedRecordError, NewerRecordError, read_attempt
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.codes import encode_record
-from gpubench.schema.record import GroupRecord, Record
+from gpubench.schema.record import MOST_ATTEMPTS, GroupRecord, Record
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
@@ -191,7 +191,6 @@ class Results:
 
     def _read_new_records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
         records: list[Record] = []
-        known: dict[tuple[str, str], Any] = {}
         with pause_garbage_collector():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
             tell_places = (lambda _: None) if self._read else tell
@@ -209,8 +208,6 @@ class Results:
                     )
                     tell(f"record {path} is left out: it {error}{again}")
                     continue
-                for job in jobs:
-                    job.share_parts(known)
                 records += jobs
         if folder_id := self.folder_id:
             for record in records:

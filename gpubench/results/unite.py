@@ -7,11 +7,8 @@ but for a damaged record of which another folder has the same attempt whole.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +19,6 @@ import msgspec
 
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import read_regular_file
 from gpubench.results.file_names import AttemptFile, is_plain_file, parse_file_name
 from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
@@ -259,15 +255,9 @@ def _copy_left_out(source: Results, target: Results) -> None:
 
 def copy_whole(source: Path, target: Path) -> None:
     """Copies a file so that a reader sees all of it or none. Raises UnusableError where that can't be done."""
-    temporary = name_temporary(target)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open_stored(source) as original, temporary.open("wb") as file:
-            shutil.copyfileobj(original, file)  # a stranger's log may be larger than memory
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        with open_stored(source) as file:
+            content = file.read()
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise UnusableError(f"{source} can't be copied to {target}: {error.strerror}") from None
+    write_whole(target, content)

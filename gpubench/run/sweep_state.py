@@ -439,7 +439,7 @@ def _list_epoch_times(records: Sequence[Record]) -> dict[Configuration, list[flo
     """The epoch times of each configuration's processes."""
     times: dict[Configuration, list[float]] = {}
     for record in select_counting(records).values():
-        if record.status == "ok" and (time_s := record.result.epoch_time_s):
+        if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
             configuration = (record.config_id, record.group, record.job, record.machine_key)
             times.setdefault(configuration, []).append(time_s)
     return times

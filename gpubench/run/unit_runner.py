@@ -170,8 +170,8 @@ class UnitRunner:
         ]
         records = make_records(tried, self._make_sweep_facts(), group_prediction)
         for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
-            if record.result.gmacs_per_image is not None:
-                self._gmacs[_make_model_key(job, placement)] = record.result.gmacs_per_image
+            if (gmacs := record.result.get("gmacs_per_image")) is not None:
+                self._gmacs[_make_model_key(job, placement)] = gmacs
         self.results.save(records, [list_sample_rows(attempt) for attempt in done], SAMPLE_HEADER)
         if decide_group_ending([record.status for record in records]) != "interrupted":
             self.claims.note_stored()

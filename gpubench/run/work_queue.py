@@ -216,12 +216,12 @@ class WorkQueue:
         if not is_any_tried():
             return False
         chosen = self.state.find_counting_records()
-        memory = [
-            (_find_batch_size(other), record.result.gpu_mem_mib)
+        memory: list[tuple[int, float]] = [
+            (_find_batch_size(other), mib)
             for other in smaller
             if (record := chosen.get(other.jobs[0].trial_id)) is not None
             and record.status == "ok"
-            and record.result.gpu_mem_mib is not None
+            and (mib := record.result.get("gpu_mem_mib")) is not None
         ]
         if not memory:
             return True

@@ -11,8 +11,10 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from gpubench.schema.record import Record
+if TYPE_CHECKING:
+    from gpubench.schema.record import Record
 
 FOLDER_SIGNS = 8
 """Hexadecimal signs of a folder's id, and of what makes one of its attempts unique."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 ENDED = "ended"
@@ -106,12 +106,26 @@ def format_reason(code: str, *values: object) -> str:
     return REASONS[code].format(*values)
 
 
+_REASON_CODES = {sentence: code for code, sentence in REASONS.items()}
+_SOURCE_CODES = {sentence: code for code, sentence in SOURCES.items()}
+
+
+@functools.cache
+def _compile_patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Of the reasons that have values."""
+    return [
+        (code, re.compile(re.escape(template).replace(r"\{\}", r"([^ ]{1,100})")))
+        for code, template in REASONS.items()
+        if "{}" in template
+    ]
+
+
 def encode_reason(sentence: str, ending: str = "") -> Coded:
     """A reason as a record holds it. `ending`: what the record's status and reason say."""
     if sentence == ending and sentence:
         return ENDED
-    if (code := _map_to_codes(REASONS).get(sentence)) is not None:
-        return code
+    if sentence in _REASON_CODES:
+        return _REASON_CODES[sentence]
     for code, pattern in _compile_patterns():
         if (match := pattern.fullmatch(sentence)) is not None:
             return [code, *match.groups()]
@@ -129,11 +143,10 @@ def decode_reason(coded: Coded) -> str:
 
 def encode_source(sentence: str) -> Coded:
     """A source as a record holds it: its code, those of its parts, or its own words."""
-    codes = [_map_to_codes(SOURCES).get(part) for part in sentence.split("; ")]
-    known = [code for code in codes if code is not None]
-    if len(known) < len(codes):
+    codes = [_SOURCE_CODES.get(part, "") for part in sentence.split("; ")]
+    if not all(codes):
         return sentence
-    return known[0] if len(known) == 1 else known
+    return codes[0] if len(codes) == 1 else codes
 
 
 def decode_source(coded: Coded) -> str:
@@ -176,11 +189,6 @@ def encode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def decode_missing(missing: Mapping[str, Coded]) -> dict[str, str]:
-    """Column -> why it is empty, in words."""
-    return {column: decode_reason(coded) for column, coded in missing.items()}
-
-
 def decode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Column -> where its figure comes from, in words."""
     decoded: dict[str, Any] = {}
@@ -198,16 +206,14 @@ def decode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     return decoded
 
 
-DECODED: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    "missing": decode_missing,
-    "provenance": decode_provenance,
-}
-"""Parts of a record that hold codes."""
-
-
 def decode_record(stored: dict[str, Any]) -> dict[str, Any]:
     """A stored record, or a job of a group, with words in place of codes."""
-    return stored | {name: decode(stored[name]) for name, decode in DECODED.items() if name in stored}
+    decoded = dict(stored)
+    if "missing" in stored:
+        decoded["missing"] = {column: decode_reason(coded) for column, coded in stored["missing"].items()}
+    if "provenance" in stored:
+        decoded["provenance"] = decode_provenance(stored["provenance"])
+    return decoded
 
 
 def format_ending(status: str, reason: str) -> str:
@@ -217,23 +223,3 @@ def format_ending(status: str, reason: str) -> str:
 
 LONGEST_ENDING = 200
 """Signs."""
-
-
-@functools.cache
-def _compile_patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """Of the reasons that have values."""
-    return [
-        (code, re.compile(re.escape(template).replace(r"\{\}", r"([^ ]{1,100})")))
-        for code, template in REASONS.items()
-        if "{}" in template
-    ]
-
-
-def _map_to_codes(sentences: Mapping[str, str]) -> Mapping[str, str]:
-    """Sentence -> code."""
-    return _invert_pairs(tuple(sentences.items()))
-
-
-@functools.cache
-def _invert_pairs(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
-    return {sentence: code for code, sentence in pairs}

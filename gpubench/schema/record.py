@@ -1,23 +1,17 @@
-"""The record of one attempt, as stored: the truth behind every table."""
+"""The record of one attempt: what `record/` makes, what is stored, and the check of what is read back."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from gpubench.schema.columns import (
-    Count,
-    CpuSpeedColumns,
-    GroupColumns,
-    LaterColumns,
-    MeasuredColumns,
-    ModelColumns,
-    Signed,
-)
-from gpubench.schema.trial_fields import select_fields
+import msgspec
+from msgspec import Meta, Struct, structs
+
+from gpubench.schema.attempt_ids import parse_folder_id
+from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
+from gpubench.schema.trial_fields import FIELDS, TYPES, select_fields
+from gpubench.schema.validation import add_bounds
 
 RECORD_SCHEMA = 6
 """The form of records that this version writes: where figures come from stands once a source. It reads all earlier
@@ -29,45 +23,86 @@ Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
 FINAL: frozenset[str] = frozenset({"ok", "oom"})
 """Endings that a later sweep never repeats unasked."""
 
+MOST_ATTEMPTS = 1_000_000
+"""Nobody makes more at one unit: a larger number has been damaged."""
+MOST_WARNINGS = 1_000
+"""Of one record: more are no work of gpubench."""
 
-class _NamedValues:
-    """Values by name, as attributes. `vars` has those that are stored, in their order, and of other versions, too."""
-
-    def __init__(self, values: Mapping[str, Any] = MappingProxyType({})) -> None:
-        vars(self).update(values)
-
-    @classmethod
-    def wrap_values(cls, values: dict[str, Any]) -> Self:
-        """These values themselves, which nobody else has."""
-        instance = cls.__new__(cls)
-        instance.__dict__ = values
-        return instance
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({vars(self)})"
+Version = Annotated[int, Meta(ge=1, le=RECORD_SCHEMA)]
+Number = Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)]
 
 
-class ResultColumns(_NamedValues, ModelColumns, MeasuredColumns, GroupColumns, LaterColumns, CpuSpeedColumns):
-    """What was measured: columns as attributes. None: not measured, the record's `missing` says why."""
+# ---- what its parts may hold ----
+
+if TYPE_CHECKING:  # code has them as plain dicts
+    Columns = dict[str, Any]
+    Images = dict[str, Any]
+    Definition = dict[str, Any]
+    Reasons = dict[str, str]
+    Sources = Mapping[str, Any]
+    Epoch = dict[str, Any]
+    Node = dict[str, Any]
+    Together = dict[str, Any]
+else:
+    Integer = Annotated[int, Meta(ge=-int(HUGE), le=int(HUGE))]
+    Coded = str | list[str]
+
+    def define_part(name: str, kinds: dict[str, Any], needed: Collection[str] = ()) -> Any:
+        """Values by name, each absent or null if need be, but for those that are `needed`.
+
+        Names of other versions are let through: nobody reads them.
+        """
+        fields = [(key, kind) if key in needed else (key, kind | None, None) for key, kind in kinds.items()]
+        return msgspec.defstruct(name, fields, kw_only=True, gc=False)
+
+    _KINDS = {
+        name: add_bounds(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()
+    }
+    Columns = define_part("Columns", {**_KINDS, "cpu_ids": list[Count], "gpu_uuids": list[str]})
+    Images = define_part(
+        "Images",
+        dict.fromkeys(("fingerprint", "name", "root"), str)
+        | {"kind": Literal["folder", "named", "none"]}
+        | dict.fromkeys(("train_images", "val_images", "num_classes", "size", "skipped_images"), Integer),
+    )
+    Definition = define_part("Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
+    Reasons = dict[str, Coded]
+    Source = define_part(
+        "Source",
+        {"source": Coded, "period_s": Amount, "samples": Count, "gaps": Count, "columns": list[str]},
+    )
+    Sources = dict[str, str | Source | None]
+    Epoch = define_part(
+        "Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
+    )
+    Node = define_part(
+        "Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
+    )
+
+    Solo = define_part(
+        "Solo", {"trial_id": str, "attempt": Count, "attempt_id": str}, needed=("trial_id", "attempt")
+    )
+    _RESOURCE = {
+        **dict.fromkeys(("name", "column", "unit"), str),
+        **dict.fromkeys(("alone", "together"), list[Signed | None]),
+        "full_alone": list[bool],
+        "full_together": bool,
+    }
+    Resource = define_part("Resource", _RESOURCE, needed=_RESOURCE)
+    Together = define_part(
+        "Together",
+        {
+            "jobs": Count,
+            "no_prediction": str,
+            "undecidable": str,
+            "gain_range": tuple[Signed, Signed],
+            "solos": list[Solo | None],
+            "resources": list[Resource],
+        },
+    )
 
 
-class AskedFields(_NamedValues):
-    """A trial's fields as asked for. Those that code names stand here; None for one that was left to the machine."""
-
-    model: str | None = None
-    data: str | None = None
-    batch_size: int | None = None
-    device: str | None = None
-    repeat: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EpochWindow:
+class EpochWindow(Struct, frozen=True, kw_only=True, gc=False):
     """From when to when an epoch lasted, in seconds of the host's monotonic clock."""
 
     epoch: Count
@@ -75,8 +110,7 @@ class EpochWindow:
     t1: Signed
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True, gc=False):
     """When the trial was launched and when its last process had ended, on the same clock: every window lies between."""
 
     launched: Signed
@@ -84,16 +118,13 @@ class Span:
     finished: Signed
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
-    """One attempt at one unit, as stored: immutable, the truth behind every table.
+class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One attempt at one unit, as stored: immutable, the truth behind every table."""
 
-    What may stand in a stored one is checked in `results/stored_record.py`."""
-
-    schema_version: int = RECORD_SCHEMA
+    schema_version: Version = RECORD_SCHEMA
     trial_id: str
     config_id: str
-    attempt: int = 1
+    attempt: Number = 1
     """Its number among the attempts at its unit in the folder where it was measured, from 1."""
     attempt_id: str = ""
     """Unique in the world (`schema/attempt_ids.py`); empty for one of an earlier version."""
@@ -102,7 +133,7 @@ class Record:
     sweep made none."""
     folder_id: str = ""
     """Of the results folder where it was measured; of an earlier version's that in which it lies."""
-    round: int = 1
+    round: Number = 1
     """Of the sweep's rounds, from 1: each measures every trial once, in processes of its own."""
     reference: bool = False
     """Whether an earlier version measured it for its node alone, beside the measurement of this round: it counts
@@ -116,35 +147,41 @@ class Record:
     reason: str = ""
     machine_key: str
     """GPU model and memory, or the CPU model where the device is the CPU."""
-    trial: AskedFields
-    variant_definition: dict[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
+    trial: Columns
+    """Its fields as asked for; None for one that was left to the machine."""
+    variant_definition: Definition = {}
+    data: Images = {}
     """Facts of the images: fingerprint, counts, where they lay."""
-    resolved: dict[str, Any] = field(default_factory=dict)
+    resolved: Columns = {}
     """The values that fields left to the machine got."""
-    result: ResultColumns = field(default_factory=ResultColumns)
-    missing: dict[str, str] = field(default_factory=dict)
+    result: Columns = {}
+    """What was measured, by column. None, or absent: not measured, `missing` says why."""
+    missing: Reasons = {}
     """Column -> why it is empty."""
-    provenance: dict[str, Any] = field(default_factory=dict)
-    """Where sampled figures come from: source, period, samples, gaps."""
-    epochs: list[dict[str, Any]] = field(default_factory=list)
+    provenance: Sources = {}
+    """Where sampled figures come from: source, period, samples, gaps. `schema/codes.py` says how it is stored."""
+    epochs: list[Epoch] = []
     """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step)
     and, where there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
-    windows: list[EpochWindow] = field(default_factory=list)
+    windows: list[EpochWindow] = []
     span: Span | None = None
-    """None, and an empty object in its file: the version that measured it did not keep it."""
-    nodes: list[dict[str, Any]] = field(default_factory=list)
+    """None: the version that measured it did not keep it."""
+    nodes: list[Node] = []
     """Where the ranks were, under NODE_COLUMNS, with the `gpu_uuids` of each. Empty where all were on one node."""
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, Signed] = {}
     """Wall seconds that the trial spent in each phase of its life."""
-    together: dict[str, Any] = field(default_factory=dict)
+    together: Together = {}
     """For a job of a group: what was found out about the group, the same for all its jobs. See `record/together.py`."""
-    doubts: dict[str, str] = field(default_factory=dict)
+    doubts: Annotated[dict[str, str], Meta(max_length=MOST_WARNINGS)] = {}
     """Code -> one sentence with advice."""
-    environment: dict[str, Any] = field(default_factory=dict)
+    environment: Columns = {}
     started_at: str = ""
     source: str = "measured"
     """`measured` by gpubench, or where the figures were taken from."""
+
+    def __post_init__(self) -> None:
+        if self.attempt_id:
+            self.note_folder_id(parse_folder_id(self.attempt_id))
 
     @property
     def attempt_name(self) -> str:
@@ -153,71 +190,30 @@ class Record:
 
     def note_folder_id(self, folder_id: str) -> None:
         """Notes in which results folder it lies, for one that does not say where it was measured."""
-        object.__setattr__(self, "folder_id", folder_id)
-
-    def share_parts(self, known: dict[tuple[str, str], Any]) -> None:
-        """Keeps each part that equals one of `known` once. Most of a record is what others of its folder say, too: the
-        machine, the variant, why columns are empty."""
-        for name in SHARED:
-            part = vars(self)[name]
-            vars(self)[name] = known.setdefault((name, repr(part)), part)
+        structs.force_setattr(self, "folder_id", folder_id)
 
     def to_stored(self) -> dict[str, Any]:
         """Its values by name, as its file has them."""
-        values = {name: value for name, value in vars(self).items() if name not in UNSTORED}
-        return values | {
-            "trial": vars(self.trial),
-            "result": vars(self.result),
-            "windows": list(map(asdict, self.windows)),
-            "span": asdict(self.span) if self.span else {},
-        }
-
-    @classmethod
-    def make_checked(cls, values: Mapping[str, Any]) -> Self:
-        """The record of values that were checked already, which it keeps as they are. In a tenth of the time that its
-        own `__init__` takes."""
-        record = cls.__new__(cls)
-        object.__setattr__(record, "__dict__", {**_make_absent_values(), **values})
-        return record
+        values = structs.asdict(self) | msgspec.to_builtins({"windows": self.windows, "span": self.span})
+        return {name: value for name, value in values.items() if name not in UNSTORED}
 
 
-SHARED = ("variant_definition", "data", "resolved", "missing", "provenance", "doubts", "environment")
-"""Parts that many records have in common."""
 UNSTORED = ("folder_id", "reference")
 """Fields that no file of a record has."""
 
 
-@functools.cache
-def _make_absent_values() -> dict[str, Any]:
-    """What stands for each field that a stored record lacks, in the order of the fields. Nobody changes a value."""
-    return {
-        info.name: None
-        if is_needed_field(info)
-        else info.default
-        if info.default_factory is MISSING
-        else info.default_factory()
-        for info in fields(Record)
-    }
-
-
-def is_needed_field(info: Field[Any]) -> bool:
-    """Whether no record lacks a field."""
-    return info.default is MISSING and info.default_factory is MISSING
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupRecord:
+class GroupRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One attempt at a group, as stored: one file, so that its jobs are there together or not at all."""
 
-    schema_version: int = RECORD_SCHEMA
+    schema_version: Version = RECORD_SCHEMA
     group_id: str
-    attempt: int
+    attempt: Number
     attempt_id: str = ""
-    jobs: list[Record]
+    jobs: Annotated[list[Record], Meta(min_length=1)]
 
     def to_stored(self) -> dict[str, Any]:
         """Its values by name, as its file has them."""
-        return vars(self) | {"jobs": [job.to_stored() for job in self.jobs]}
+        return structs.asdict(self) | {"jobs": [job.to_stored() for job in self.jobs]}
 
 
 def make_attempt_reference(record: Record) -> dict[str, Any]:
@@ -244,5 +240,4 @@ ALLOTTED = select_fields(lambda about: about.allotted)
 
 def find_allotted_values(record: Record) -> dict[str, Any]:
     """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
-    trial_fields = vars(record.trial)
-    return {field: record.resolved.get(field) for field in ALLOTTED if trial_fields.get(field) is None}
+    return {field: record.resolved.get(field) for field in ALLOTTED if record.trial.get(field) is None}

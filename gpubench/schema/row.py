@@ -6,11 +6,10 @@ A row never changes; `replace` makes another one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from gpubench.schema import trial_fields
 from gpubench.schema.columns import (
     BY_NAME,
     AllocationColumns,
@@ -26,23 +25,36 @@ from gpubench.schema.columns import (
     RoundColumns,
 )
 from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
+from gpubench.schema.trial_fields import FIELDS
 
 if TYPE_CHECKING:
     from dataclasses import replace as replace  # so that the names and types of what is replaced are checked
 
-Value = TypeVar("Value")
+    class FieldColumns:
+        """The trial's fields, as asked for, or as the machine filled them in; None where that is not known. Here are
+        those that code names."""
 
+        model: str | None
+        input_size: int | None
+        batch_size: int | None
+        gpus: int | None
+        gpu_ids: Sequence[int] | None
+        workers: int | None
+        gpu_mem_cap_mib: int | None
+        epochs: int | None
+        steps: int | None
+        window: float | None
+        until_top1: float | None
 
-class TrialFieldAttribute(Generic[Value]):
-    """A field of the trial as an attribute of the row, None where it is not known: `row.batch_size`."""
-
-    def __set_name__(self, _: type, name: str) -> None:
-        if name not in trial_fields.FIELDS:
-            raise TypeError(f"a trial has no field {name}")
-        self._name = name
-
-    def __get__(self, row: Row, _: type | None = None) -> Value | None:
-        return row.fields.get(self._name)
+else:
+    # The number of the repeat is a column of its own.
+    FieldColumns = make_dataclass(
+        "FieldColumns",
+        [(name, Any, field(default=None)) for name in FIELDS if name != "repeat"],
+        frozen=True,
+        kw_only=True,
+        eq=False,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +73,7 @@ class KnownImages:
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Row(
     IdentityColumns,
+    FieldColumns,
     ModelColumns,
     MeasuredColumns,
     GroupColumns,
@@ -74,8 +87,6 @@ class Row(
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
 
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    """The trial's own fields: as asked for, or as the machine filled them in. Those that code names stand below."""
     asked: Mapping[str, Any] = field(default_factory=dict)
     """The trial's fields as asked for, None for what was left to the machine; empty where no record tells."""
     source: str = "measured"
@@ -102,17 +113,6 @@ class Row(
     gpu_reserved_mib: float | None = None
     """What the driver keeps of that for itself; None where the record does not tell."""
 
-    model = TrialFieldAttribute[str]()
-    input_size = TrialFieldAttribute[int]()
-    batch_size = TrialFieldAttribute[int]()
-    gpus = TrialFieldAttribute[int]()
-    gpu_ids = TrialFieldAttribute[Sequence[int]]()
-    workers = TrialFieldAttribute[int]()
-    gpu_mem_cap_mib = TrialFieldAttribute[int]()
-    epochs = TrialFieldAttribute[int]()
-    steps = TrialFieldAttribute[int]()
-    until_top1 = TrialFieldAttribute[float]()
-
     @property
     def has_all_figures(self) -> bool:
         """Whether it measured all that there is of its trial: further rounds of versions before 0.2 did not."""
@@ -134,28 +134,19 @@ class Row(
     @staticmethod
     def make_from_columns(values: Mapping[str, Any], **more: Any) -> Row:
         """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
-        columns = {name: value for name, value in values.items() if value is not None and name in OWN}
-        of_trial = {name: values.get(name) for name in FIELDS}
-        return _wrap_values({**_NO_DETAILS, **columns, "fields": of_trial, **more})
-
-    def get_value(self, name: str) -> Any:
-        """What stands in a column whose name is known only now. Raises AttributeError where there is none."""
-        return self.fields.get(name) if name in FIELDS else getattr(self, name)
+        columns = {name: value for name, value in values.items() if value is not None and name in BY_NAME}
+        return _wrap_values({**_NO_DETAILS, **columns, **more})
 
 
 def collect_columns(rows: Sequence[Row], names: Iterable[str]) -> dict[str, list[Any]]:
     """What stands in each of these columns, under its name."""
-    return {name: [row.get_value(name) for row in rows] for name in names}
+    return {name: [getattr(row, name) for row in rows] for name in names}
 
 
 ATTRIBUTES = frozenset(column.name for column in fields(Row))
-OWN = frozenset(BY_NAME) & ATTRIBUTES
-"""Columns that are attributes of a row."""
-FIELDS = frozenset(trial_fields.FIELDS) - OWN
-"""Fields of a trial that are kept in `Row.fields`: all but the number of the repeat, which is a column of its own."""
 _NO_DETAILS: dict[str, Any] = {
     name: MappingProxyType({})
-    for name in ("fields", "asked", "doubt_texts", "missing", "together", "variant_definition")
+    for name in ("asked", "doubt_texts", "missing", "together", "variant_definition")
 }
 
 

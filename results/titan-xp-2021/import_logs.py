@@ -20,7 +20,7 @@ from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment
 from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
 from gpubench.schema import catalog, trial
-from gpubench.schema.record import AskedFields, Record, ResultColumns
+from gpubench.schema.record import Record
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
@@ -156,10 +156,10 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
         status="oom" if line["status"] == "oom" else "ok",
         reason="out of GPU memory, says the log" if line["status"] == "oom" else "",
         machine_key=MACHINE,
-        trial=AskedFields(stated),
+        trial=stated,
         variant_definition=catalog.VARIANTS[stated["variant"]].make_definition(),
         data={"fingerprint": FINGERPRINT},
-        result=ResultColumns({**figures, **derived}),
+        result={**figures, **derived},
         missing=missing(line, figures) | (unpredicted(line, lines) if line["colocated_with"] else {}),
         provenance={
             **dict.fromkeys(figures, SOURCE),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import committed
 import made_up_rows
 import pytest
+from msgspec import structs
 from whole_rows import changed, row_with
 
 from gpubench.analyze import audit
@@ -269,7 +269,7 @@ def test_rates_over_the_tools_own_images_have_no_epoch_that_could_be_short() -> 
 
 
 def attempt(number: int, batch: int = 16) -> Any:
-    return dataclasses.replace(made_up_rows.alone(batch), attempt=number)
+    return structs.replace(made_up_rows.alone(batch), attempt=number)
 
 
 def observe_attempts(path: Path, numbers: Sequence[int], logs: Sequence[int] = ()) -> dict[str, Observation]:

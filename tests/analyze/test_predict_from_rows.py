@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ import made_up_rows
 import pytest
 import scripted
 from made_up_rows import FAR, READS, TWO, alone, together
+from msgspec import structs
 
 from gpubench.analyze import predict
 from gpubench.analyze.folder import Folder, read_folder
@@ -22,7 +22,7 @@ from gpubench.core.prediction import NoPrediction, PredictedGroup
 from gpubench.plan import slowdowns
 from gpubench.plan.stored_machine import choose_machine
 from gpubench.plan.sweep_options import Options
-from gpubench.schema.record import Record, ResultColumns
+from gpubench.schema.record import Record
 
 ALL = frozenset(range(8))
 NOWHERE = scripted.computer(gpus=0, cpus=2)
@@ -91,8 +91,8 @@ def test_unmeasured_waits_on_a_full_gpu_make_it_an_upper_bound() -> None:
 
 def with_result(record: Record, **figures: Any) -> Record:
     """The record with these figures."""
-    known = {name: value for name, value in vars(record.result).items() if value is not None}
-    return dataclasses.replace(record, result=ResultColumns(known | figures))
+    known = {name: value for name, value in record.result.items() if value is not None}
+    return structs.replace(record, result=known | figures)
 
 
 # ---- waiting for gradients ----
@@ -101,7 +101,7 @@ def with_result(record: Record, **figures: Any) -> Record:
 def row_alone(batch: int, gpus: int, busy: float, **more: Any) -> Record:
     record = alone(batch, busy=busy, gpus=gpus, strategy="ddp" if gpus > 1 else "single", **more)
     resolved = record.resolved | {"gpus": gpus, "gpu_ids": list(range(gpus))}
-    return with_result(dataclasses.replace(record, resolved=resolved), images_per_epoch=4800)
+    return with_result(structs.replace(record, resolved=resolved), images_per_epoch=4800)
 
 
 def find_wait(folder: Folder, gpus: int) -> tuple[float, bool]:
@@ -183,7 +183,7 @@ def test_two_jobs_on_one_gpu(tmp_path: Path) -> None:
 
 def test_one_job_without_mps_takes_turns_with_the_other(tmp_path: Path) -> None:
     on = [
-        dataclasses.replace(record, environment=record.environment | {"mps": "on"})
+        structs.replace(record, environment=record.environment | {"mps": "on"})
         for record in (alone(16), alone(32))
     ]
     mixed = answer(made_up_rows.folder(tmp_path / "mixed", on[0], alone(32)))
@@ -192,12 +192,12 @@ def test_one_job_without_mps_takes_turns_with_the_other(tmp_path: Path) -> None:
 
 
 def test_several_processes_without_doubts_are_likely(tmp_path: Path) -> None:
-    runs = [dataclasses.replace(alone(batch, epoch=epoch, attempt=n), round=n) for batch in (16, 32)
+    runs = [structs.replace(alone(batch, epoch=epoch, attempt=n), round=n) for batch in (16, 32)
             for n, epoch in ((1, 4.0), (2, 4.0))]  # fmt: skip
     path = made_up_rows.folder(tmp_path, *([run] for run in runs))
     assert answer(path).word == "likely"
     doubted = made_up_rows.folder(
-        tmp_path / "doubted", *([dataclasses.replace(run, doubts={"throttled": "why"})] for run in runs)
+        tmp_path / "doubted", *([structs.replace(run, doubts={"throttled": "why"})] for run in runs)
     )
     group = answer(doubted)
     assert group.word == "unknown"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import tomllib
 from pathlib import Path
 
 import pytest
 import scripted
 from benches import run_with, sweep_of
+from msgspec import structs
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -27,7 +27,6 @@ from gpubench.render.live import QuietView
 from gpubench.results.plans import read_stored_plans
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema import catalog
-from gpubench.schema.record import ResultColumns
 
 
 def list_sizes(folder: Folder) -> dict[str, list[int]]:
@@ -140,12 +139,12 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
 def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", repeats=2)
     kept = [
-        dataclasses.replace(r, result=ResultColumns({**vars(r.result), "epoch_time_s": 1.0}))
+        structs.replace(r, result={**r.result, "epoch_time_s": 1.0})
         for r in job.runner.results.read_records()
     ]
     far = [
-        dataclasses.replace(r, result=ResultColumns({**vars(r.result), "epoch_time_s": 2.0}))
-        if r.trial.batch_size == 32 and r.trial.repeat
+        structs.replace(r, result={**r.result, "epoch_time_s": 2.0})
+        if r.trial["batch_size"] == 32 and r.trial["repeat"]
         else r
         for r in kept
     ]

@@ -57,7 +57,7 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
         for point in trace.panels["gpu_util_pct"]
         if measured[0].begin < point.seconds < measured[-1].end
     ]
-    assert sum(inside) / len(inside) == pytest.approx(record.result.gpu_util_pct, abs=6)
+    assert sum(inside) / len(inside) == pytest.approx(record.result["gpu_util_pct"], abs=6)
 
 
 def test_nothing_that_was_sampled_is_no_trace() -> None:

@@ -14,7 +14,7 @@ from gpus import Driver, more
 from kinds import Attack, Damage, Strike
 from verdicts import broken
 
-from gpubench.schema.record import AskedFields, GroupRecord, Record
+from gpubench.schema.record import GroupRecord, Record
 
 PLAIN = sweeps.BY_NAME["plain"]
 TRIALS = ("ta1", "tb2", "tc3")
@@ -28,7 +28,7 @@ def record(trial: str, attempt: int = 1, status: Any = "ok", group: str | None =
         experiment="e",
         status=status,
         machine_key="m",
-        trial=AskedFields({}),
+        trial={},
         group_id=group,
         group="g" if group else None,
         job="1 of 1" if group else None,

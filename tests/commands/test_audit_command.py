@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import committed
 import pytest
+from msgspec import structs
 from swept import swept
 
 from gpubench.analyze.audit import RuleFinding, audit_folder
@@ -53,7 +53,7 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     log.touch()
     assert verdicts(tmp_path)[3] == "not decidable"
     log.unlink()
-    again = dataclasses.replace(first, attempt=3, attempt_id=f"3-{first.folder_id}00000000")
+    again = structs.replace(first, attempt=3, attempt_id=f"3-{first.folder_id}00000000")
     job.runner.results.save([again], [[]], ["t"])
     assert verdicts(tmp_path)[3] == "broken"
 

@@ -23,7 +23,7 @@ BASE = (
 def chosen(place: Place) -> list[Record]:
     """The attempts that count: trials alone, then jobs in their order."""
     found = select_first_round(Results(place.home / "out").read_records()).values()
-    return sorted(found, key=lambda r: (r.group or "", str(r.trial.cpu_sharing), r.job or ""))
+    return sorted(found, key=lambda r: (r.group or "", str(r.trial["cpu_sharing"]), r.job or ""))
 
 
 def span(record: Record) -> tuple[float, float]:
@@ -48,7 +48,7 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
     # Whoever else is on this host.
     assert [r.status for r in (alone, *jobs)] == ["ok"] * 5
     # One CPU alone is one baseline for both.
-    assert {r.result.solo_id for r in jobs} == {alone.trial_id}
+    assert {r.result["solo_id"] for r in jobs} == {alone.trial_id}
     assert [len(r.resolved["cpu_ids"]) for r in (alone, *jobs)] == [1] * 5
     assert pinned[0].resolved["cpu_ids"] != pinned[1].resolved["cpu_ids"]
     assert shared[0].resolved["cpu_ids"] == shared[1].resolved["cpu_ids"] == alone.resolved["cpu_ids"]
@@ -61,11 +61,11 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
         # Figures are of the time that both measured.
         assert max(abs(a0 - b0), abs(a1 - b1)) < 5 * step_s
         for record in pair:
-            assert record.result.epoch_time_source == "steady"
-            expected = record.result.epoch_time_s / alone.result.epoch_time_s
-            assert record.result.slowdown == pytest.approx(expected)
+            assert record.result["epoch_time_source"] == "steady"
+            expected = record.result["epoch_time_s"] / alone.result["epoch_time_s"]
+            assert record.result["slowdown"] == pytest.approx(expected)
     # A CPU has a second of time a second: a tick of the kernel's clock more at either edge.
-    used = [r.result.cpu_s_per_epoch / r.result.epoch_time_s for r in shared]
+    used = [r.result["cpu_s_per_epoch"] / r.result["epoch_time_s"] for r in shared]
     assert sum(used) < 1.2
 
 
@@ -133,5 +133,5 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     assert again.returncode == 0, again.stderr
     *solos, one, other = chosen(place)
     assert [(r.status, r.attempt) for r in (*solos, one, other)] == [("ok", 1)] * 2 + [("ok", 3)] * 2
-    assert one.result.epochs_measured == 1
+    assert one.result["epochs_measured"] == 1
     assert {r.missing["top1_pct"].split()[-1] for r in (one, other)} == {r.trial_id for r in solos}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
 import committed
 import pytest
 from made_up_rows import FAR, SAID, TWO, Asked, alone, folder
+from msgspec import structs
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError, UsageError
@@ -191,7 +191,7 @@ def test_rows_of_other_images_answer_for_no_job(asked: Asked) -> None:
         (alone(32, status="oom"), r"32 alone ended as out of memory\.|out of memory alone"),
         (alone(32, status="failed"), r"32 alone ended as failed\."),
         (
-            dataclasses.replace(alone(32, data={"fingerprint": "other"}), config_id="c1"),
+            structs.replace(alone(32, data={"fingerprint": "other"}), config_id="c1"),
             r"32 was not measured alone\.",
         ),
     ],

@@ -27,7 +27,7 @@ def records(place: Place) -> list[Record]:
 
 def rounds(place: Place) -> Counter[tuple[int | None, int, str]]:
     """How often each batch size ended in each round in each way."""
-    return Counter((r.trial.batch_size, r.round, r.status) for r in records(place))
+    return Counter((r.trial["batch_size"], r.round, r.status) for r in records(place))
 
 
 def once(*batches: int, rounds: int) -> Counter[tuple[int | None, int, str]]:

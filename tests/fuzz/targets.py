@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ def _record(name: str) -> Callable[[bytes, Path], None]:
         except DamagedRecordError as error:
             raise RefusedError(str(error)) from None
         names = [column.name for column in COLUMNS]
-        format_csv(names, (map(make_row(record).get_value, names) for record in records))
+        format_csv(names, (operator.attrgetter(*names)(make_row(record)) for record in records))
         format_csv([column.name for column in EPOCH_COLUMNS], list_epoch_rows(records))
 
     return read_it

@@ -69,14 +69,16 @@ def swept(folder: Path, kind: type[Node], launcher: Scripted, *jobs: str) -> lis
     work.runner.node = kind(nvml=node.nvml, machine=machine)
     work.runner.results.create()
     run_with(launcher, work, Heard())
-    return sorted(work.runner.results.read_records(), key=lambda r: (r.group or "", r.trial.batch_size or 0))
+    return sorted(
+        work.runner.results.read_records(), key=lambda r: (r.group or "", r.trial["batch_size"] or 0)
+    )
 
 
 def filled(record: Record) -> dict[str, Any]:
     """Which columns have a figure, from what, and why the others have none."""
     sources = {column: told["source"] for column, told in record.provenance.items()}
     return {
-        "figures": {name for name, value in vars(record.result).items() if value is not None},
+        "figures": {name for name, value in record.result.items() if value is not None},
         "sources": sources,
         "missing": record.missing,
     }

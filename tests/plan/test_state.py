@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from fakes import Given, record
+from msgspec import structs
 
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.plan import Plan, expand_experiment
@@ -20,7 +19,7 @@ from gpubench.plan.state import (
     plan_first_round,
 )
 from gpubench.schema import catalog
-from gpubench.schema.record import AskedFields, Record, Status
+from gpubench.schema.record import Record, Status
 
 HERE = dict.fromkeys(STALE_BY, "1.0")
 ROOM = NodeCapacity(gpus=1, cpus=2)
@@ -41,7 +40,7 @@ def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str
             status=status,
             reason="why",
             environment=HERE | {"torch": torch},
-            trial=AskedFields(job.trial.as_json()),
+            trial=job.trial.as_json(),
             variant_definition=job.variant.make_definition(),
         )
         for job, status in zip(plan.jobs, statuses, strict=False)
@@ -110,16 +109,16 @@ def test_too_few_gpus(plan: Plan) -> None:
 def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -> None:
     found = stored(plan, "oom")
     (smallest,) = found.values()
-    elsewhere = {"batch": dataclasses.replace(smallest, trial_id="t-of-another-plan")}
+    elsewhere = {"batch": structs.replace(smallest, trial_id="t-of-another-plan")}
     oom = collect_out_of_memory(elsewhere.values())
     skipped = plan_first_round(plan, {}, oom=oom, room=ROOM, environment=HERE)
     assert [item.state for item in skipped] == ["run", "skip", "skip"]
-    other = dataclasses.replace(smallest, variant_definition={"files": "none", "cpu": [], "gpu": []})
+    other = structs.replace(smallest, variant_definition={"files": "none", "cpu": [], "gpu": []})
     assert [
         i.state
         for i in plan_first_round(plan, {}, oom=collect_out_of_memory([other]), room=ROOM, environment=HERE)
     ] == ["run"] * 3
-    odd = dataclasses.replace(smallest, trial=AskedFields({"a_field_of": "the future"}))
+    odd = structs.replace(smallest, trial={"a_field_of": "the future"})
     assert collect_out_of_memory([odd]) == KnownOutOfMemory()
 
 
@@ -159,7 +158,7 @@ def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
                 if job.membership
                 else {},
                 environment=HERE,
-                trial=AskedFields(job.trial.as_json()),
+                trial=job.trial.as_json(),
                 variant_definition=job.variant.make_definition(),
             )
     return found
@@ -172,10 +171,10 @@ def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(gr
     chosen = tried(groups, OK, OK * 2, OK * 3)
     last = groups.units[2].jobs[1].trial_id
     for one in groups.units[2].jobs:
-        chosen[one.trial_id] = dataclasses.replace(chosen[last], together={"solos": [None] * 3})
+        chosen[one.trial_id] = structs.replace(chosen[last], together={"solos": [None] * 3})
     baseline = groups.units[0].jobs[0].trial_id
-    lost = chosen | {baseline: dataclasses.replace(chosen[baseline], status="failed")}
-    newer = chosen | {baseline: dataclasses.replace(chosen[baseline], attempt=2)}
+    lost = chosen | {baseline: structs.replace(chosen[baseline], status="failed")}
+    newer = chosen | {baseline: structs.replace(chosen[baseline], attempt=2)}
     cases = (
         (chosen, ["done", "done", "run"]),
         (lost, ["failed", "done", "done"]),
@@ -232,7 +231,7 @@ def test_a_failed_group_is_told_with_the_reason_of_the_job_that_failed(groups: P
 def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2)
     last = groups.units[1].jobs[1].trial_id
-    chosen[last] = dataclasses.replace(chosen[last], environment=HERE | {"torch": "0.9"})
+    chosen[last] = structs.replace(chosen[last], environment=HERE | {"torch": "0.9"})
     kept = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept[:2]] == [("done", False), ("done", True)]
     again = plan_first_round(
@@ -246,14 +245,14 @@ def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     found = collect_out_of_memory(chosen.values())
     assert not found.chains  # alone each of them may fit
     assert [len(fits) for fits in found.groups] == [2]
-    odd = [dataclasses.replace(r, trial=AskedFields({"a_field_of": "the future"})) for r in chosen.values()]
+    odd = [structs.replace(r, trial={"a_field_of": "the future"}) for r in chosen.values()]
     assert collect_out_of_memory(odd) == KnownOutOfMemory()
 
 
 def test_a_stale_trial_alone_makes_the_groups_stale_that_are_compared_with_it(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2)
     baseline = groups.units[0].jobs[0].trial_id
-    chosen[baseline] = dataclasses.replace(chosen[baseline], environment=HERE | {"torch": "0.9"})
+    chosen[baseline] = structs.replace(chosen[baseline], environment=HERE | {"torch": "0.9"})
     kept = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept[:2]] == [("done", True), ("done", True)]
     again = plan_first_round(

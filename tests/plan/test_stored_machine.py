@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scripted
+from msgspec import structs
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.plan.stored_machine import RecordedSources, choose_machine
-from gpubench.schema.record import AskedFields, Record, Status
+from gpubench.schema.record import Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
 
@@ -30,7 +30,7 @@ def record(number: int, key: str, status: Status = "ok", **facts: Any) -> Record
         experiment="e",
         status=status,
         machine_key=key,
-        trial=AskedFields({"data": "birds", "model": "nets.py:net", **facts.pop("trial", {})}),
+        trial={"data": "birds", "model": "nets.py:net", **facts.pop("trial", {})},
         resolved={"device": "cuda" if cuda else "cpu", "train_images": 96, "num_classes": 3},
         environment=environment,
         started_at=f"2026-11-20 09:{number:02}:00",
@@ -68,7 +68,7 @@ def test_the_cpu_of_a_machine_with_gpus_is_the_same_machine() -> None:
 
 
 def measured_where(one: Record, **environment: Any) -> Record:
-    return dataclasses.replace(one, environment={**one.environment, **environment})
+    return structs.replace(one, environment={**one.environment, **environment})
 
 
 def test_gpus_hidden_at_present_are_there() -> None:
@@ -110,7 +110,7 @@ def test_failed_trials_alone_say_nothing_of_a_machine() -> None:
 
 
 def test_a_copied_folder_counts_once_and_another_run_of_a_trial_beside_it() -> None:
-    same, again = record(1, GPU), dataclasses.replace(record(1, GPU), started_at="2026-11-21 10:00:00")
+    same, again = record(1, GPU), structs.replace(record(1, GPU), started_at="2026-11-21 10:00:00")
     assert len(choose_machine([same, same, again], scripted.computer()).records) == 2
 
 

@@ -104,6 +104,6 @@ def test_steps_and_cpu_time_are_found_again(
         cpu_s = np.interp(t1, at, spent) - np.interp(t0, at, spent)
         assert cpu_s == pytest.approx(epoch["cpu_s"], abs=0.002)
         assert epoch["cpu_s"] > 5 * TICK_S, "there was something to find"
-    assert record.result.cpu_util_trial_pct == pytest.approx(
+    assert record.result["cpu_util_trial_pct"] == pytest.approx(
         100 * sum(e["cpu_s"] for e in measured) / sum(e["epoch_time_s"] for e in measured), rel=0.05
     )

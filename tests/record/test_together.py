@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from fakes import Given, record
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import Group
@@ -29,7 +29,7 @@ from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
 from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.columns import OF_GROUPS
-from gpubench.schema.record import AskedFields, Record
+from gpubench.schema.record import Record
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
 
@@ -235,9 +235,7 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
 
     def of(found: Record, trial_id: str, **trial: Any) -> Record:
         given = {"batch_size": 16, "gpus": 2, "strategy": "ddp", **trial}
-        return dataclasses.replace(
-            found, trial_id=trial_id, trial=AskedFields({**vars(found.trial), **given})
-        )
+        return structs.replace(found, trial_id=trial_id, trial={**found.trial, **given})
 
     stored = solos_of(group, of(steps(2.0), "t1"), of(steps(2.0), "t2"))
     places = [resolved(0, 1), resolved(0, 1)]
@@ -259,7 +257,7 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
     # The jobs ask for less than there is.
     assert said.endswith("wait for nothing that they share")
     for lost in ({"status": "failed"}, {"group": "2 copies"}):
-        assert line(dataclasses.replace(one_gpu, **lost))[0].prediction == unknown.prediction
+        assert line(structs.replace(one_gpu, **lost))[0].prediction == unknown.prediction
     measured, said = line(one_gpu, of(steps(2.0, comm_ms=50.0), "t4", breakdown=True))
     assert measured.prediction
     assert measured.prediction.least_s["gpu 0"] == pytest.approx(1.0)
@@ -283,7 +281,7 @@ def test_what_nobody_measured_alone_is_not_predicted() -> None:
     lacking = predict_group(group, places, solos_of(group, fine))
     assert (lacking.solos, lacking.prediction) == ((fine, None), None)
     assert lacking.why_not == "no figures of job 2 of 2 alone"
-    failed = dataclasses.replace(fine, status="failed")
+    failed = structs.replace(fine, status="failed")
     assert predict_group(group, places, solos_of(group, failed, fine)).solos == (None, fine)
     assert predict_group(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from fakes import record
+from msgspec import structs
 
 from gpubench.results.counting import (
     count_without_first_round,
@@ -27,12 +27,8 @@ from gpubench.schema.record import Record
 
 
 def store(attempt: int, status: str = "ok", **fields: Any) -> Record:
-    """An attempt at one and the same trial; `folder_id` and `reference` as a reader of the folder notes them."""
-    noted = {name: fields.pop(name) for name in ("folder_id", "reference") if name in fields}
-    stored = record(attempt=attempt, status=status, **fields)
-    for name, value in noted.items():
-        object.__setattr__(stored, name, value)
-    return stored
+    """An attempt at one and the same trial."""
+    return record(attempt=attempt, status=status, **fields)
 
 
 def numbers(records: Sequence[Record], number: int = 1) -> list[int]:
@@ -153,7 +149,7 @@ def test_the_host_tells_first_attempts_of_one_second_apart_and_else_the_machine(
     )
     assert [find_host(job) for job in (*hosts, store(1))] == ["n1", "n2", ""]
     unlike = store_group(1, "ok", "ok")
-    unlike[1] = dataclasses.replace(unlike[1], machine_key="another")
+    unlike[1] = structs.replace(unlike[1], machine_key="another")
     assert identify_attempt(unlike[0]) == identify_attempt(unlike[1])
 
 

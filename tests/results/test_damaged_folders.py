@@ -281,7 +281,7 @@ def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, 
     work, launcher, said = swept(place.folder, place.good)
     assert [order.trial.batch_size for order in launcher.launched] == [16]
     assert len([line for line in said if path.name in line]) == 1
-    (again,) = [record for record in work.records if record.trial.batch_size == 16 and not record.group]
+    (again,) = [record for record in work.records if record.trial["batch_size"] == 16 and not record.group]
     assert again.attempt == 2
     after = contents_of(place.folder)
     # Nothing that was there is written over.
@@ -379,7 +379,7 @@ def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     assert "[1/2]" in ended.err
     assert "[2/2]" not in ended.err, "the other one is done"
     records = Results(place.folder).read_records(lambda _: None)
-    assert [r.attempt for r in records if r.trial.batch_size == 16] == [2]
+    assert [r.attempt for r in records if r.trial["batch_size"] == 16] == [2]
     with (place.folder / "trials.csv").open() as file:
         rows = {
             row["batch_size"]: row["status"] for row in csv.DictReader(file) if row["experiment"] == "good"

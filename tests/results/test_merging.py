@@ -58,7 +58,7 @@ def test_folders_with_other_trials_stand_side_by_side_in_one(tmp_path, capsys):
     before = files(a), files(b)
     assert merge_folders([a, b], out=c) == 0
     assert (files(a), files(b)) == before
-    assert {record.trial.batch_size for record in records(c)} == {16, 32, 64}
+    assert {record.trial["batch_size"] for record in records(c)} == {16, 32, 64}
     both = {**before[0], **before[1]}
     both |= {name: files(c)[name] for name in both if name.startswith("plans/")}  # numbered anew
     assert {name: files(c).get(name) for name in both} == both
@@ -157,7 +157,7 @@ def test_attempts_of_an_earlier_version_get_the_same_ids_wherever_they_are_merge
     ids = {"attempt_id", "folder_id", "schema_version"}
     without_ids = [
         [
-            {name: value for name, value in vars(record).items() if name not in ids}
+            {name: value for name, value in record.to_stored().items() if name not in ids}
             for record in records(folder)
         ]
         for folder in (a, e)

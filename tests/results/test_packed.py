@@ -165,13 +165,15 @@ def test_a_damaged_zip_file_is_one_line_and_costs_nothing_that_is_there(folder: 
     ],
 )
 def test_members_that_are_no_attempt_s_lead_nowhere(folder: Path, tmp_path: Path, name: str) -> None:
+    """Nor are they lost where the zip file is made anew."""
     pack_folder(folder, print)
     with zipfile.ZipFile(folder / PACKED, "a") as archive:
         archive.writestr(name, "theirs")
-    lines: list[str] = []
-    unpack_folder(folder, lines.append)
-    assert (folder / PACKED).exists()
-    assert len(lines) == 1
+    swept(folder, "one", "64")
+    for act in (pack_folder, unpack_folder):
+        with pytest.raises(UnusableError, match="is no attempt's samples or log"):
+            act(folder, print)
+    assert members(folder)[name] == b"theirs"
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"theirs"]
 
 
@@ -191,8 +193,8 @@ def test_whoever_is_killed_in_the_middle_has_lost_nothing(folder: Path, command:
     before = files(folder)
     chance = random.Random(command)
     code = (
-        f"from pathlib import Path; from gpubench.results.packed import {command}\n"
-        f"{command}(Path({str(folder)!r}), print)"
+        f"from pathlib import Path; from gpubench.results.packed import {command}_folder\n"
+        f"{command}_folder(Path({str(folder)!r}), print)"
     )
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +16,7 @@ import committed
 import pytest
 from benches import run_with, sweep_of
 from folders import analyze
+from msgspec import structs
 
 from gpubench.core.prediction import classify_overlap
 from gpubench.export.sheets import make_trial_sheet
@@ -35,7 +34,7 @@ from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
-from gpubench.schema.record import Record, ResultColumns, Span
+from gpubench.schema.record import Record, Span
 from gpubench.schema.window import count_block_steps
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
@@ -65,9 +64,7 @@ def measured() -> Iterator[tuple[Path, Record]]:
 def younger_than(folder: Path) -> frozenset[str]:
     """Columns on which no record of a committed folder says anything, neither value nor reason: they came later."""
     told = {
-        column
-        for record in Results(folder).read_records()
-        for column in (*vars(record.result), *record.missing)
+        column for record in Results(folder).read_records() for column in (*record.result, *record.missing)
     }
     return frozenset(column.name for column in MEASURED) - told
 
@@ -100,7 +97,7 @@ def test_the_committed_folders_are_named() -> None:
 
 def broken(record: Record, younger: Collection[str] = ()) -> list[str]:
     """The rules that a record breaks, each with its figures. `younger`: columns on which it may be silent."""
-    r = vars(record.result)
+    r = record.result
     return [
         *_time(record),
         *_memory(record),
@@ -117,7 +114,7 @@ def broken(record: Record, younger: Collection[str] = ()) -> list[str]:
 
 
 def _time(record: Record) -> list[str]:
-    r = vars(record.result)
+    r = record.result
     if record.status != "ok":
         return []
     needed = ("epoch_time_s", "images_per_s", "images_per_epoch", "epoch_time_source")
@@ -130,14 +127,14 @@ def _time(record: Record) -> list[str]:
         (window,) = (epoch for epoch in record.epochs if not epoch["warmup"])
         if r["images_per_s"] != pytest.approx(window["images"] / window["epoch_time_s"]):
             wrong.append(f"images_per_s {r['images_per_s']} of {window}")
-    if r["images_per_epoch"] % record.trial.batch_size:
+    if r["images_per_epoch"] % record.trial["batch_size"]:
         wrong.append("an epoch of other than full batches")
     return wrong
 
 
 def _memory(record: Record) -> list[str]:
     names = ("gpu_mem_allocated_mib", "gpu_mem_reserved_mib", "gpu_mem_mib")
-    known = [(name, vars(record.result)[name]) for name in names if vars(record.result).get(name) is not None]
+    known = [(name, record.result[name]) for name in names if record.result.get(name) is not None]
     return [f"{a} {x} > {b} {y}" for (a, x), (b, y) in pairwise(known) if x > y]
 
 
@@ -158,7 +155,7 @@ def _pairs(r: dict[str, Any]) -> list[str]:
 
 def _part_of_the_cpus(record: Record) -> list[str]:
     """The trial's own share is within that of all work, but for the kernel's ticks of 10 ms at either edge."""
-    whole, own = (vars(record.result).get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
+    whole, own = (record.result.get(c) for c in ("cpu_util_pct", "cpu_util_trial_pct"))
     warmup = {epoch["epoch"] for epoch in record.epochs if epoch["warmup"]}
     seconds = sum(w.t1 - w.t0 for w in record.windows if w.epoch not in warmup)
     if whole is None or own is None or seconds <= 0:
@@ -198,7 +195,7 @@ def _group(record: Record) -> list[str]:
     """A job's slowdown is its own, the verdict is that on the gain, and it measured while all jobs trained."""
     if record.group_id is None or record.status != "ok" or "released" not in record.together:
         return []
-    r, told, wrong = vars(record.result), record.together, []
+    r, told, wrong = record.result, record.together, []
     if r.get("slowdown") != pytest.approx(r["epoch_time_s"] / r["solo_epoch_time_s"]):
         wrong.append(
             f"slowdown {r.get('slowdown')} of {r['epoch_time_s']} s against {r['solo_epoch_time_s']} s"
@@ -226,7 +223,7 @@ def _apart(jobs: Sequence[Record]) -> list[str]:
     for job in jobs:
         (epoch,) = (epoch for epoch in job.epochs if not epoch["warmup"])
         (window,) = (window for window in job.windows if window.epoch == epoch["epoch"])
-        asked, workers = vars(job.trial), job.resolved.get("workers") or 0
+        asked, workers = job.trial, job.resolved.get("workers") or 0
         block, _ = count_block_steps(workers, asked.get("sync_every"), breakdown=bool(asked.get("breakdown")))
         windows.append((window, 2 * block * epoch["epoch_time_s"] / epoch["steps"]))
     begin, end = min(window.t0 for window, _ in windows), max(window.t1 for window, _ in windows)
@@ -241,7 +238,7 @@ def steady_groups() -> list[list[Record]]:
     """The jobs of each stored group whose rates were measured together."""
     groups: dict[tuple[Path, str, int], list[Record]] = {}
     for folder, record in measured():
-        is_steady = record.result.epoch_time_source == "steady"
+        is_steady = record.result.get("epoch_time_source") == "steady"
         if record.group_id is not None and record.status == "ok" and is_steady:
             groups.setdefault((folder, record.group_id, record.attempt), []).append(record)
     return list(groups.values())
@@ -272,7 +269,7 @@ def _reasons(record: Record, younger: Collection[str]) -> list[str]:
             continue
         if column in OF_GROUPS and record.group_id is None and column not in record.missing:
             continue  # stored before there were groups, or taken from a log
-        has_value, has_reason = vars(record.result).get(column) is not None, bool(record.missing.get(column))
+        has_value, has_reason = record.result.get(column) is not None, bool(record.missing.get(column))
         if has_value == has_reason:
             wrong.append(f"{column}: {'both' if has_value else 'neither'} value and reason")
     return wrong
@@ -338,7 +335,7 @@ def agree(folder: Path) -> None:
             continue
         stored = make_row(by_run[_run(line)])
         for column in BY_NAME:
-            value = stored.get_value(column)
+            value = getattr(stored, column)
             if column in line:
                 said = (
                     read[_run(line)][column] if column in ANEW else format_csv_cell(value).replace("\r", " ")
@@ -376,44 +373,44 @@ def readable_with_commas(folder: Path, *patterns: str) -> None:
 
 def test_a_broken_record_is_seen() -> None:
     """Each rule can fail: a record with a fault for each of them."""
-    folder, sound = one_of(lambda r: r.status == "ok" and r.result.top1_pct and r.group_id is None)
-    result, windows = vars(sound.result), sound.windows
+    folder, sound = one_of(lambda r: r.status == "ok" and r.result.get("top1_pct") and r.group_id is None)
+    result, windows = sound.result, sound.windows
     faults: list[dict[str, Any]] = [
-        {"result": ResultColumns(result | {"images_per_s": result["images_per_s"] * 1.00001})},
-        {"result": ResultColumns(result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1})},
-        {"result": ResultColumns(result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1})},
-        {"result": ResultColumns(result | {"cpu_util_pct": 100.5})},
-        {"result": ResultColumns(result | {"cpu_util_pct": result["cpu_util_trial_pct"] - 10})},
-        {"result": ResultColumns(result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2})},
-        {"result": ResultColumns(result | {"power_w": 0.0})},
-        {"result": ResultColumns({k: v for k, v in result.items() if k != "top1_pct"})},
+        {"result": result | {"images_per_s": result["images_per_s"] * 1.00001}},
+        {"result": result | {"gpu_mem_allocated_mib": result["gpu_mem_reserved_mib"] + 1}},
+        {"result": result | {"gpu_mem_reserved_mib": result["gpu_mem_mib"] + 1}},
+        {"result": result | {"cpu_util_pct": 100.5}},
+        {"result": result | {"cpu_util_pct": result["cpu_util_trial_pct"] - 10}},
+        {"result": result | {"step_time_ms_p50": result["step_time_ms_p95"] * 2}},
+        {"result": result | {"power_w": 0.0}},
+        {"result": {k: v for k, v in result.items() if k != "top1_pct"}},
         {"missing": sound.missing | {"top1_pct": "lost"}},
-        {"windows": [replace(windows[0], t1=windows[0].t0), *windows[1:]]},
+        {"windows": [structs.replace(windows[0], t1=windows[0].t0), *windows[1:]]},
         {"windows": windows[::-1]},
         {"windows": windows[:-1]},
-        {"windows": [replace(windows[0], t1=windows[1].t0 + 0.1), *windows[1:]]},
+        {"windows": [structs.replace(windows[0], t1=windows[1].t0 + 0.1), *windows[1:]]},
         {"span": Span(launched=windows[0].t0 + 0.01, finished=windows[-1].t1 + 1)},
         {"span": Span(launched=windows[0].t0 - 1, finished=windows[-1].t1 - 0.01)},
         {"phases": {"wall": 0.01}},
     ]
     assert broken(sound, younger_than(folder)) == []
     for fault in faults:
-        assert broken(dataclasses.replace(sound, **fault), younger_than(folder)), fault
+        assert broken(structs.replace(sound, **fault), younger_than(folder)), fault
 
 
 def test_a_broken_group_is_seen() -> None:
-    folder, job = one_of(lambda r: r.result.sharing == "merely concurrent" and r.together)
-    result, together, first = vars(job.result), job.together, job.windows[-1]
+    folder, job = one_of(lambda r: r.result.get("sharing") == "merely concurrent" and r.together)
+    result, together, first = job.result, job.together, job.windows[-1]
     faults: list[dict[str, Any]] = [
-        {"result": ResultColumns(result | {"slowdown": 1.01 * result["slowdown"]})},
-        {"result": ResultColumns(result | {"sharing": "parallel"})},
+        {"result": result | {"slowdown": 1.01 * result["slowdown"]}},
+        {"result": result | {"sharing": "parallel"}},
         {"together": together | {"released": first.t0 + 0.1}},
         {"together": together | {"stopped": first.t1 - 0.1}},
         {"together": together | {"released": 0.0}},
     ]
     assert broken(job, younger_than(folder)) == []
     for fault in faults:
-        assert broken(dataclasses.replace(job, **fault), younger_than(folder)), fault
+        assert broken(structs.replace(job, **fault), younger_than(folder)), fault
 
 
 # ---------------------------------------------------------------- of a fresh sweep
@@ -457,7 +454,7 @@ def test_a_fresh_sweep_holds_together(
         # A fresh record says when the trial began and ended.
         assert record.span
         assert len(record.windows) == windows
-        assert record.result.cpu_probe_ms
+        assert record.result["cpu_probe_ms"]
         assert record.span.finished - record.span.launched == pytest.approx(record.phases["wall"], abs=0.01)
     agree(tmp_path / "results")
     readable_with_commas(tmp_path / "results", "*.csv", "samples/*/*.csv")

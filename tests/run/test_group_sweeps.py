@@ -33,9 +33,9 @@ def test_two_jobs_and_their_baselines(desk: Desk) -> None:
     assert [r.status for r in (one, other)] == ["ok", "ok"]
     assert (one.group, one.job, other.job) == ("16 & 32", "1 of 2", "2 of 2")
     assert one.group_id == other.group_id
-    alone = {r.trial.batch_size: r.trial_id for r in desk.solos()}
+    alone = {r.trial["batch_size"]: r.trial_id for r in desk.solos()}
     for record, batch, slowdown, solo_s in ((one, 16, 1.5, 2.0), (other, 32, 2.0, 1.0)):
-        result = vars(record.result)
+        result = record.result
         assert result["slowdown"] == pytest.approx(slowdown)
         assert result["solo_epoch_time_s"] == pytest.approx(solo_s)
         assert result["overlap_gain"] == pytest.approx(1 / 1.5 + 1 / 2 - 1)
@@ -82,7 +82,7 @@ def test_figures_of_a_group_are_of_the_time_in_which_all_measured(desk: Desk) ->
     assert [record.epochs[1]["steps"] for record in desk.jobs()] == [26, 5]
     assert [w.t1 - w.t0 for w in windows] == pytest.approx([2.6, 2.5], abs=1e-4)
     assert windows[1].t0 - windows[0].t0 == pytest.approx(0.35 - 0.4, abs=1e-4)
-    rates = [record.result.images_per_s for record in desk.jobs()]
+    rates = [record.result["images_per_s"] for record in desk.jobs()]
     assert rates == pytest.approx([16 / 0.1, 32 / 0.5], rel=1e-4)
 
 

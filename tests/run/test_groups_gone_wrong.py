@@ -57,7 +57,7 @@ def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep
     again = Scripted()
     desk.sweep(*TWO, by=again, retry="failed")
     assert [order.jobs for order in again.launched] == [1, 2, 2]
-    assert all("slowdown" in vars(record.result) for record in desk.jobs())
+    assert all("slowdown" in record.result for record in desk.jobs())
     assert counts(desk.sweep(*TWO)) == {"reused": 3}
 
 
@@ -110,7 +110,7 @@ def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> No
     desk.sweep(*TWO, by=Scripted(choose))
     for record in desk.jobs():
         # By the gain alone; the doubt says that it can't be.
-        assert record.result.sharing == "full"
+        assert record.result["sharing"] == "full"
     assert ["faster-together" in record.doubts for record in desk.jobs()] == [True, False]
 
 

@@ -152,7 +152,7 @@ def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> Non
     record = desk.only()
     for column in MEASURED:
         if column.name != "doubts":
-            assert (vars(record.result).get(column.name) is None) == bool(record.missing.get(column.name)), (
+            assert (record.result.get(column.name) is None) == bool(record.missing.get(column.name)), (
                 column.name
             )
 
@@ -258,7 +258,9 @@ def test_an_interrupt_stops_the_sweep_and_nothing_is_lost(desk: Desk) -> None:
     # What was interrupted runs again unasked.
     assert again.batches == [32, 64]
     assert desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
-    assert [r.attempt for r in desk.records() if r.trial.batch_size == 32] == [1, 2], "both attempts are kept"
+    assert [r.attempt for r in desk.records() if r.trial["batch_size"] == 32] == [1, 2], (
+        "both attempts are kept"
+    )
 
 
 def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:

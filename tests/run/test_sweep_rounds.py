@@ -96,7 +96,7 @@ class Desk:
 
     def measured(self) -> list[tuple[int, int, int, str]]:
         """Batch size, round, attempt and ending of all that is stored."""
-        return sorted((r.trial.batch_size or 0, r.round, r.attempt, r.status) for r in self.records())
+        return sorted((r.trial["batch_size"] or 0, r.round, r.attempt, r.status) for r in self.records())
 
     def rows(self) -> pd.DataFrame:
         return pd.read_csv(self.folder / "trials.csv")

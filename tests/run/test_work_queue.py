@@ -71,7 +71,7 @@ def test_what_somebody_else_has_measured_meanwhile_is_done(tmp_path: Path) -> No
     run_with(Scripted(), second, Heard())
     assert queue.choose_turn(unit(plan, 8), 1) == ("done", "")
     # What the other has stored is known from now on.
-    assert sorted(one.trial.batch_size for one in first.records) == [8, 16]
+    assert sorted(one.trial["batch_size"] for one in first.records) == [8, 16]
     assert first.measured == set()
 
 
@@ -326,7 +326,7 @@ def test_a_budget_leaves_the_first_round_whole(tmp_path: Path) -> None:
         return False
 
     summary = run_with(Scripted(), work, Heard(), give_back)
-    assert sorted(r.trial.batch_size for r in work.records if r.round == 1) == [8, 16]
+    assert sorted(r.trial["batch_size"] for r in work.records if r.round == 1) == [8, 16]
     assert summary.limits.certainty.is_over_budget
 
 

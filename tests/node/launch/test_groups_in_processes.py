@@ -239,12 +239,12 @@ def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
     """A window of the slow one is of three steps of 0.2 s: the fast one, which has its own sooner, measures on."""
     alone, group = stored(tmp_path / "r", server, "tiny", "slow_pass", window="0.1s")
     assert [record.status for record in (*alone, *group)] == ["ok"] * 4
-    solos = {record.trial.model: record for record in alone}
+    solos = {record.trial["model"]: record for record in alone}
     fast, slow = ({w.epoch: w for w in record.windows}[1] for record in group)
     assert abs(fast.t0 - slow.t0) < 0.25
     assert min(fast.t1, slow.t1) - max(fast.t0, slow.t0) > 3 * 0.2 - 0.05
     for record, window in zip(group, (fast, slow), strict=True):
-        solo = solos[record.trial.model]
+        solo = solos[record.trial["model"]]
         assert record.together["released"] <= window.t0
         assert (
             [row["warmup"] for row in record.epochs]
@@ -252,8 +252,8 @@ def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
             == [True, False]
         )
         rate = record.epochs[1]["images"] / (window.t1 - window.t0)
-        assert record.result.images_per_s == pytest.approx(rate, rel=1e-6)
-        assert record.result.slowdown == record.result.epoch_time_s / solo.result.epoch_time_s
+        assert record.result["images_per_s"] == pytest.approx(rate, rel=1e-6)
+        assert record.result["slowdown"] == record.result["epoch_time_s"] / solo.result["epoch_time_s"]
         assert record.missing["top1_pct"] == solo.missing["top1_pct"]
 
 

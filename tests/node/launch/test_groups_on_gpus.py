@@ -49,13 +49,15 @@ def test_two_jobs_on_one_gpu_have_figures_of_their_own(tmp_path: Path) -> None:
     options = ("--precision", "bf16", "--set", "train_images=6400", "--window", "4s")
     alone, group = sweep(tmp_path / "r", *jobs, *options)
     assert [record.status for record in (*alone, *group)] == ["ok"] * 4, [r.reason for r in (*alone, *group)]
-    solos = {record.trial.batch_size: vars(record.result) for record in alone}
+    solos = {record.trial["batch_size"]: record.result for record in alone}
     for record in group:
-        result, missing = vars(record.result), record.missing
+        result, missing = record.result, record.missing
         assert result["gpu_mem_source"] == "nvml-process"
         assert result["gpu_mem_allocated_mib"] <= result["gpu_mem_reserved_mib"] <= result["gpu_mem_mib"]
         # Not the sum of both: each has what it has alone.
-        assert result["gpu_mem_mib"] == pytest.approx(solos[record.trial.batch_size]["gpu_mem_mib"], rel=0.15)
+        assert result["gpu_mem_mib"] == pytest.approx(
+            solos[record.trial["batch_size"]]["gpu_mem_mib"], rel=0.15
+        )
         assert result["energy_source"] == "estimate"
         assert result["energy_j"] > 0
         assert "an estimate" in record.provenance["energy_j"]["source"]
@@ -65,10 +67,10 @@ def test_two_jobs_on_one_gpu_have_figures_of_their_own(tmp_path: Path) -> None:
         assert not [doubt for doubt in record.doubts if "another process" in doubt]
         assert result["slowdown"] > 0.9
         assert "top1_pct" not in result
-    assert group[0].result.sharing == group[1].result.sharing
+    assert group[0].result["sharing"] == group[1].result["sharing"]
     # Both are drawn from one GPU in one span: its joules a second are divided, not counted twice.
-    watts = sum(record.result.energy_j / record.result.epoch_time_s for record in group)
-    assert watts == pytest.approx(group[0].result.power_w, rel=0.25)
+    watts = sum(record.result["energy_j"] / record.result["epoch_time_s"] for record in group)
+    assert watts == pytest.approx(group[0].result["power_w"], rel=0.25)
 
 
 @pytest.mark.gpu
@@ -79,7 +81,7 @@ def test_of_two_jobs_that_do_not_fit_together_one_runs_out_of_memory_or_both(tmp
     options = ("--precision", "fp32", "--steps", "3", "--set", f"train_images={2 * batch}")
     alone, group = sweep(tmp_path / "r", *job, *job, *options)
     assert [record.status for record in alone] == ["ok"], [record.reason for record in alone]
-    assert 0.5 * card_mib < alone[0].result.gpu_mem_mib < 0.95 * card_mib
+    assert 0.5 * card_mib < alone[0].result["gpu_mem_mib"] < 0.95 * card_mib
     # Each wants six tenths of the card: whoever comes second runs out, and both where both ask at one moment.
     broken = [record for record in group if record.status == "oom"]
     taken = [record for record in group if record.status == "skipped"]

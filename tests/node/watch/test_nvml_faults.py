@@ -409,11 +409,11 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     summary = run_with(launcher, work, QuietView())
     launcher.close()
     assert (summary.ran, summary.failed) == (len(turns), 0)
-    for record in sorted(Results(tmp_path / "results").read_records(), key=lambda r: r.trial.batch_size):
+    for record in sorted(Results(tmp_path / "results").read_records(), key=lambda r: r.trial["batch_size"]):
         json.loads(json.dumps(record.to_stored()))
         assert record.status == "ok"
         for column in (c.name for c in MEASURED if c.name != "doubts"):
-            value, why = vars(record.result).get(column), record.missing.get(column)
+            value, why = record.result.get(column), record.missing.get(column)
             assert (value is None) == bool(why), column
             if column in TRUE:
                 assert value != 0, f"{column}: 0 for unknown"
