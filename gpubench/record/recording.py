@@ -21,6 +21,7 @@ from gpubench.record.together import (
     ENERGY,
     GroupJob,
     GroupPrediction,
+    Shares,
     compare_with_solos,
     divide_energy,
     find_shared_gpus,
@@ -29,7 +30,7 @@ from gpubench.record.training import read_outcome
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt
-from gpubench.schema.codes import REASONS, SOURCES, format_ending
+from gpubench.schema.codes import SOURCES
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import EpochWindow, Record, Span
@@ -83,7 +84,6 @@ class _EndedJob(GroupJob):
     tried: EndedAttempt
     ended: Outcome
     seen: Figures
-    reason: str
 
 
 def make_records(
@@ -170,32 +170,21 @@ def _compare_with_solos(
     memberships = [job.tried.job.membership for job in jobs]
     for index, job in enumerate(jobs):
         job.doubts = find_warnings(_gather_evidence(jobs, index, known, group_prediction))
-    compared = compare_with_solos(
+    shares_by_job, facts = compare_with_solos(
         jobs,
         group_prediction,
         [_find_gpu_mib(job.resolved, known.machine) for job in jobs],
         memberships[0].group_id if memberships[0] else "",
         [membership.solo.trial_id for membership in memberships if membership],
     )
-    for job, columns, why in zip(jobs, compared.result, compared.missing, strict=True):
-        for column, value in columns.items():
-            job.result.pop(column, None)
-            job.missing.pop(column, None)
-            if value is not None:
-                job.result[column] = value
-            else:
-                ending = format_ending(job.status, job.reason)
-                job.missing[column] = why.get(
-                    column, ending if job.status != "ok" else REASONS["not-reported"]
-                )
-    for job, shares in zip(jobs, compared.shares, strict=True):
+    for job, shares in zip(jobs, shares_by_job, strict=True):
         if shares:
             _divide_epoch_energy(job, shares)
     done = jobs[0].tried.done
-    return compared.facts | {"released": done.released, "stopped": done.stopped}
+    return facts | {"released": done.released, "stopped": done.stopped}
 
 
-def _divide_epoch_energy(job: _EndedJob, shares: Mapping[str, float | None]) -> None:
+def _divide_epoch_energy(job: _EndedJob, shares: Shares) -> None:
     """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
     provenance = dict(job.seen.provenance)
     for column in (*ENERGY, "energy_source"):

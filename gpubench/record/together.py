@@ -10,7 +10,7 @@ from gpubench.core.prediction import PredictedGroup, classify_overlap, find_over
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.resources import explain_none_full, find_resources, format_full_resources, list_full
 from gpubench.results.rows import make_row
-from gpubench.schema.codes import REASONS, format_reason
+from gpubench.schema.codes import REASONS, format_ending, format_reason
 from gpubench.schema.record import Record, Status, make_attempt_reference
 from gpubench.schema.row import Row, replace
 
@@ -42,6 +42,7 @@ class GroupJob:
     """One job of a group, with its figures."""
 
     status: Status
+    reason: str = ""
     resolved: ResolvedTrial
     result: dict[str, Any]
     missing: dict[str, str]
@@ -51,16 +52,8 @@ class GroupJob:
     """Codes of its doubts that need no comparison with the trial alone."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GroupComparison:
-    """The group's columns, a dict a job."""
-
-    result: tuple[dict[str, Any], ...]
-    missing: tuple[dict[str, str], ...]
-    shares: tuple[dict[str, float | None], ...]
-    """For each job: GPU uuid -> its part of that GPU's work, where others used it too; None: not known."""
-    facts: dict[str, Any]
-    """What stands in `Record.together`."""
+Shares = Mapping[str, float | None]
+"""GPU uuid -> a job's part of that GPU's work, where others used it too; None: not known."""
 
 
 def compare_with_solos(
@@ -69,10 +62,11 @@ def compare_with_solos(
     gpu_mib: Sequence[float | None],
     group_id: str,
     solo_ids: Sequence[str],
-) -> GroupComparison:
-    """Slowdowns, overlap with the resources that were full, and the division of energy, of a group that has run.
+) -> tuple[list[Shares], dict[str, Any]]:
+    """Fills in slowdowns, overlap with the resources that were full, and the division of energy, of a group that has
+    run. Returns each job's shares of its GPUs' work, and what stands in `Record.together`.
 
-    `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
+    `gpu_mib`: memory of the smallest of each job's GPUs.
     """
     together = [
         replace(
@@ -106,7 +100,7 @@ def compare_with_solos(
         },
         "solos": [make_attempt_reference(solo) if solo else None for solo in group_prediction.solos],
     }
-    shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
+    shared = {"group_id": group_id, "overlap_gain": gain, "sharing": None, "full_together": None}
     rows_alone = [row for row in alone if row]
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
@@ -116,7 +110,6 @@ def compare_with_solos(
         shared["full_together"] = format_full_resources(list_full(resources))
         nothing_full = explain_none_full(resources)
     shares = _divide_work(jobs, alone, together)
-    results, reasons = [], []
     for number, job in enumerate(jobs):
         solo = alone[number]
         columns = {
@@ -128,9 +121,20 @@ def compare_with_solos(
         }
         why = _explain_empty(columns, jobs, group_prediction, nothing_full)
         energy, no_energy = _estimate_energy(job, shares[number])
-        results.append({**columns, **energy})
-        reasons.append({**why, **no_energy})
-    return GroupComparison(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
+        _fill_in(job, columns | energy, why | no_energy)
+    return shares, facts
+
+
+def _fill_in(job: GroupJob, columns: Mapping[str, Any], why: Mapping[str, str]) -> None:
+    """Each of these columns gets its value, or the reason that it has none."""
+    other = format_ending(job.status, job.reason) if job.status != "ok" else REASONS["not-reported"]
+    for column, value in columns.items():
+        job.result.pop(column, None)
+        job.missing.pop(column, None)
+        if value is not None:
+            job.result[column] = value
+        else:
+            job.missing[column] = why.get(column, other)
 
 
 def _explain_empty(
@@ -163,7 +167,7 @@ def find_shared_gpus(resolved: Sequence[ResolvedTrial], number: int) -> frozense
 
 def _divide_work(
     jobs: Sequence[GroupJob], alone: Sequence[Row | None], together: Sequence[Row]
-) -> list[dict[str, float | None]]:
+) -> list[Shares]:
     """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok.
 
     A job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together.
@@ -173,7 +177,7 @@ def _divide_work(
         busy, time = solo.gpu_busy_s_per_epoch if solo else None, row.epoch_time_s
         work.append(busy / row.gpus / time if busy is not None and time and row.gpus else None)
     resolved = [job.resolved for job in jobs]
-    shares_by_job: list[dict[str, float | None]] = []
+    shares_by_job: list[Shares] = []
     for number, job in enumerate(jobs):
         shared = find_shared_gpus(resolved, number) if job.status == "ok" else frozenset()
         shares: dict[str, float | None] = {}
@@ -187,9 +191,7 @@ def _divide_work(
     return shares_by_job
 
 
-def _estimate_energy(
-    job: GroupJob, shares: Mapping[str, float | None]
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _estimate_energy(job: GroupJob, shares: Shares) -> tuple[dict[str, Any], dict[str, str]]:
     """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}
@@ -205,9 +207,7 @@ def _estimate_energy(
     return columns, missing
 
 
-def divide_energy(
-    joules_by_gpu: Mapping[str, float], shares_by_gpu: Mapping[str, float | None]
-) -> float | None:
+def divide_energy(joules_by_gpu: Mapping[str, float], shares_by_gpu: Shares) -> float | None:
     """A job's joules by an estimate: of each GPU's its share, from 0 to 1.
 
     None where no joules are known, a GPU's share is not, or nothing would be left for the job.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,9 +19,9 @@ from gpubench.plan.plan import Unit, expand_experiment
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.together import (
     ENERGY,
-    GroupComparison,
     GroupJob,
     GroupPrediction,
+    Shares,
     compare_with_solos,
     divide_energy,
     find_shared_gpus,
@@ -81,16 +83,28 @@ def known(*alone: Record | None) -> GroupPrediction:
     return GroupPrediction(solos=alone, why_not="nobody asked")
 
 
+@dataclass
+class Compared:
+    """What each job got, None where it has no figure; and what was found out about the group."""
+
+    result: list[Mapping[str, Any]]
+    missing: list[dict[str, str]]
+    shares: Sequence[Shares]
+    facts: dict[str, Any]
+
+
 def compared(
     jobs: Sequence[GroupJob], alone: Sequence[Record | None], mib: float | None = 1000.0
-) -> GroupComparison:
-    found = compare_with_solos(
+) -> Compared:
+    shares, facts = compare_with_solos(
         jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)]
     )
-    for mine, why in zip(found.result, found.missing, strict=True):
-        lacking = [column for column in mine if mine[column] is None and not why.get(column)]
-        assert lacking == [] or any(job.status != "ok" for job in jobs), "empty without a reason"
-    return found
+    return Compared(
+        result=[defaultdict(lambda: None, job.result) for job in jobs],
+        missing=[job.missing for job in jobs],
+        shares=shares,
+        facts=facts,
+    )
 
 
 # ---- slowdowns ----
@@ -207,8 +221,9 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
     assert found.prediction
     assert [job.slowdown for job in found.prediction.jobs] == pytest.approx([2.0, 2.0])
     assert (found.prediction.overlap, found.prediction.waits_for) == ("none", ("cpu",))
-    stored = compare_with_solos([ran(4.0, 0), ran(4.0, 1)], found, [None] * 2, "g1", ["t0", "t1"])
-    assert stored.facts["predicted"] == {
+    jobs = [ran(4.0, 0), ran(4.0, 1)]
+    _, facts = compare_with_solos(jobs, found, [None] * 2, "g1", ["t0", "t1"])
+    assert facts["predicted"] == {
         "slowdowns": pytest.approx((2.0, 2.0)),
         "overlap_gain": pytest.approx(0.0),
         "verdict": "none",
@@ -218,7 +233,7 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
         "at_most": False,
         "waits": (None, None),
     }
-    assert [mine["predicted_slowdown"] for mine in stored.result] == pytest.approx([2.0, 2.0])
+    assert [job.result["predicted_slowdown"] for job in jobs] == pytest.approx([2.0, 2.0])
     pinned = predict_group(
         group, [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,))], solos_of(group, *full)
     ).prediction
@@ -345,7 +360,7 @@ def test_a_gpu_of_its_own_is_its_own() -> None:
 def test_jobs_that_share_no_gpu_keep_what_was_measured() -> None:
     jobs = [ran(4.0, 0, joules={0: 400.0}), ran(4.0, 1, joules={1: 400.0})]
     found = compared(jobs, [solo(2.0, gpu_busy_s_per_epoch=1.0)] * 2)
-    assert found.shares == ({}, {})
+    assert found.shares == [{}, {}]
     assert not {"energy_j", "energy_source", "gpu_busy_s_per_epoch"} & set(found.result[0])
 
 
