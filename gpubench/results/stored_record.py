@@ -35,7 +35,7 @@ class NewerRecordError(DamagedRecordError):
 def read_attempt(path: Path | str) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
-    Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError.
+    Every value has its column's type and range, and the file has the attempt's name. Raises DamagedRecordError.
     """
     name = os.path.basename(path)  # noqa: PTH119 - a Path takes longer than all of this
     try:
@@ -52,11 +52,15 @@ def parse_attempt(name: str, text: bytes) -> list[Record]:
     except REFUSED:
         raise DamagedRecordError("is not JSON (half written?)") from None
     shape: Any = GroupRecord if name.startswith("g") else Record
-    parts: Any = content.get("jobs") if shape is GroupRecord and isinstance(content, dict) else [content]
+    written: Any = content.get("jobs") if shape is GroupRecord and isinstance(content, dict) else [content]
+    parts = [part for part in written if isinstance(part, dict)] if isinstance(written, list) else []
+    for part in parts:
+        if part.get("span") == {}:  # an earlier version did not keep it
+            del part["span"]
     try:
-        attempt: GroupRecord | Record = convert_value(_replace_empty_span(content), shape)
+        attempt: GroupRecord | Record = convert_value(content, shape)
     except InvalidValueError as error:
-        raise _describe_damage(error, [content, *parts] if isinstance(parts, list) else [content]) from None
+        raise _describe_damage(error, [content, *parts]) from None
     if isinstance(attempt, GroupRecord):
         _check_group(attempt)
         unit_id, jobs = attempt.group_id, attempt.jobs
@@ -71,13 +75,6 @@ def parse_attempt(name: str, text: bytes) -> list[Record]:
             if isinstance(value, (dict, list)) and field not in CONVERTED:
                 structs.force_setattr(job, field, value)
     return jobs
-
-
-def _replace_empty_span(content: Any) -> Any:
-    """A record, or the records of a group, as their types have them: without an empty object for no span."""
-    if isinstance(content, dict) and isinstance(content.get("jobs"), list):
-        return content | {"jobs": list(map(_replace_empty_span, content["jobs"]))}
-    return content | {"span": None} if isinstance(content, dict) and content.get("span") == {} else content
 
 
 def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedRecordError:
@@ -95,7 +92,7 @@ def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedR
 
 
 def _check_group(group: GroupRecord) -> None:
-    """Raises DamagedError for jobs that are not of one attempt."""
+    """Raises DamagedRecordError for jobs that are not of one attempt."""
     for job in group.jobs:
         if (job.group_id, job.attempt, job.attempt_id) != (group.group_id, group.attempt, group.attempt_id):
             raise DamagedRecordError("is damaged: its jobs are not all of this attempt at this group")

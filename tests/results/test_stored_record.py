@@ -6,6 +6,7 @@ import json
 import random
 import re
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.regular_file import LARGEST
+from gpubench.datasets.facts import DataFacts
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.file_names import format_part_path
 from gpubench.results.store import Results
@@ -200,13 +202,16 @@ def test_a_group_whose_jobs_are_not_of_one_attempt_is_refused(
 
 
 def test_every_column_has_a_kind_by_its_own_definition(path: Path) -> None:
-    """What no column holds, in place of each: a new column is checked without another word."""
+    """What no column holds, in place of each: a new column is checked without another word. So of facts of images."""
     for column in COLUMNS:
         path.write_text(changed(TEXT, f"result.{column.name}", "[[]]"))
         assert f"result.{column.name}" in why(path)
     for column in EPOCH_COLUMNS[2:-1]:
         path.write_text(json.dumps(json.loads(TEXT) | {"epochs": [EPOCHS[0] | {column.name: {"a": 1}}]}))
         assert f"epochs.0.{column.name}" in why(path)
+    for fact in fields(DataFacts):
+        path.write_text(changed(TEXT, f"data.{fact.name}", "[[]]"))
+        assert f"data.{fact.name}" in why(path)
 
 
 def test_what_every_version_committed_is_read() -> None:
