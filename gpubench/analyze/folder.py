@@ -28,7 +28,6 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean_line, format_list
 from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.plan import Job, Plan
-from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.state import collect_out_of_memory, plan_first_round
 from gpubench.results.counting import (
     count_without_first_round,
@@ -300,15 +299,12 @@ def _make_planned_rows(
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
     oom = collect_out_of_memory(select_first_round(records).values() if ran_out else ())
-    most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in chosen), default=0)
     ids_here = {job.trial_id for stored in plans for job in stored.share.jobs}
     units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     every_id: set[str] = set()
     for stored in plans:
-        plan, room = stored.plan, stored.room
-        if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
-            room = NodeCapacity(max(room.gpus, most_gpus), room.cpus)
-        surveyed = plan_first_round(plan, {}, oom=oom, room=room, environment={})
+        plan = stored.plan
+        surveyed = plan_first_round(plan, {}, oom=oom, room=stored.room, environment={})
         skipped = {item.unit.unit_id: item.why for item in surveyed if item.state == "skip"}
         name = plan.experiment.name
         planned.questions[name] = plan.experiment.question or planned.questions.get(name, "")

@@ -18,11 +18,12 @@ from gpubench.plan.state import STALE_BY
 from gpubench.render import status as render
 from gpubench.render.terminal import WIDTH
 from gpubench.results.home import find_newest_results, list_results_in, make_no_results_error
-from gpubench.results.status import FolderStatus, State, read_status
+from gpubench.results.plans import read_stored_plans
+from gpubench.results.status import FolderState, FolderStatus, make_status
 from gpubench.results.store import Results
 
 RUNNING = 5
-CODES: dict[State, int] = {
+CODES: dict[FolderState, int] = {
     "complete": 0,
     "failed": 1,
     "running": RUNNING,
@@ -37,7 +38,7 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     console = Console(highlight=False)
     width = console.width if console.is_terminal else WIDTH
     versions = _find_versions()
-    states: list[State] = []
+    states: list[FolderState] = []
     code = 0
     for folder in dict.fromkeys(folders or [find_newest_results()]):
         try:
@@ -80,4 +81,9 @@ def _read_folder(folder: Path, versions: Mapping[str, Any]) -> FolderStatus:
                 f"{format_list([path.name for path in inside])}"
             )
         raise make_no_results_error(folder)
-    return read_status(Results(folder), print_warning, versions)
+    results = Results(folder)
+    records = results.read_records(print_warning)
+    plans, problems = read_stored_plans(results, records)
+    for line in problems:
+        print_warning(line)
+    return make_status(results, records, plans, len(problems), versions)

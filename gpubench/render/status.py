@@ -6,11 +6,13 @@ import datetime
 import time
 from typing import Any
 
+import msgspec
+
 from gpubench.basics.folding import wrap_sentence
 from gpubench.basics.quoted import clean_line
 from gpubench.plan.estimate import format_seconds
 from gpubench.render.words import count_things, join_words, name_ending
-from gpubench.results.status import ORDER, FolderStatus
+from gpubench.results.status import ENDINGS, FolderStatus
 from gpubench.store.work_claims import Worker
 
 MOST_NAMED = 5
@@ -51,7 +53,7 @@ def _describe_rest(status: FolderStatus) -> str:
 
 
 def _list_details(status: FolderStatus) -> list[str]:
-    counts = [f"{status.counts[name]} {name_ending(name)}" for name in ORDER if status.counts[name]]
+    counts = [f"{status.counts[name]} {name_ending(name)}" for name in ENDINGS if status.counts[name]]
     details = [f"trials and groups: {', '.join(counts) or 'none yet'}"]
     if status.parts:
         details.append(
@@ -104,43 +106,14 @@ def _describe_worker(worker: Worker) -> str:
 
 def status_to_data(status: FolderStatus) -> dict[str, Any]:
     """One folder as an object of JSON."""
-    return {
-        "folder": str(status.folder),
-        "state": status.state,
-        "counts": {name: status.counts[name] for name in ORDER},
-        "rounds": [
-            {"round": part.number, "done": part.done, "failed": part.failed, "left": part.remaining}
-            for part in status.rounds
-        ],
-        "rounds_open": status.is_open_ended,
-        "left": status.remaining,
-        "stale": status.stale,
-        "left_s": status.remaining_s,
-        "without_first_round": status.without_first_round,
-        "parts": status.parts,
-        "unread_plans": status.unread_plans,
-        "has_plan": status.has_plan,
-        "failed": [
-            {"label": unit.label, "status": unit.status, "reason": unit.reason} for unit in status.failures
-        ],
-        "running": [
-            {
-                "trial_id": trial.trial_id,
-                "label": trial.label,
-                "log": str(trial.log),
-                "who": trial.who or None,
-            }
-            for trial in status.running
-        ],
-        "workers": [
-            {
-                "who": worker.who,
-                "fate": worker.fate,
-                "alive": worker.is_alive,
-                "quiet_s": worker.quiet_s,
-                "began_s": worker.began_s,
-            }
-            for worker in status.workers
-        ],
-        "last_start": status.last_start or None,
-    }
+    workers = [
+        {
+            "who": worker.who,
+            "fate": worker.fate,
+            "alive": worker.is_alive,
+            "quiet_s": worker.quiet_s,
+            "began_s": worker.began_s,
+        }
+        for worker in status.workers
+    ]
+    return dict(msgspec.to_builtins(status, enc_hook=str), workers=workers)

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -100,7 +100,8 @@ class StoredPlan:
     """The name of its file."""
     plan: Plan
     room: NodeCapacity | None
-    """What the machine had that it was stored on; None for plans that don't tell."""
+    """What the machine had that it was stored on, or a larger one to which the folder was taken since; None for plans
+    that don't tell."""
     facts: PlanFacts
     share: Plan
     """The plan with the units alone of the parts that the folder is asked for."""
@@ -175,17 +176,18 @@ def find_last_use(results: Results) -> str:
     )
 
 
-def read_stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
+def read_stored_plans(results: Results, records: Collection[Record]) -> tuple[list[StoredPlan], list[str]]:
     """The folder's plans, expanded as they were when they were stored, oldest first; and why any can't be.
 
-    `records`: all of the folder's, by which plans of older versions are ordered.
+    `records`: all of the folder's, by which plans of older versions are ordered, and larger machines known.
 
     A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
     """
     plans, problems = [], []
+    most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in records), default=0)
     for path in results.list_plan_paths():
         try:
-            plans.append(_expand_plan_file(read_plan_file(path)))
+            plans.append(_expand_plan_file(read_plan_file(path), most_gpus))
             continue
         except KeyError as error:
             why = f"it lacks the facts of {quote_value(error.args[0])}"
@@ -198,7 +200,7 @@ def read_stored_plans(results: Results, records: Iterable[Record]) -> tuple[list
     return sorted(plans, key=lambda plan: plan.make_sort_key(first_start)), problems
 
 
-def _expand_plan_file(file: PlanFile) -> StoredPlan:
+def _expand_plan_file(file: PlanFile, most_gpus: int) -> StoredPlan:
     facts, parts = file.facts, file.facts.parts
     sources = StoredSources(facts.data, facts.models)
     # Only of parts the order matters: tables have an order of their own.
@@ -209,7 +211,7 @@ def _expand_plan_file(file: PlanFile) -> StoredPlan:
     return StoredPlan(
         name=file.path.name,
         plan=plan,
-        room=NodeCapacity(facts.gpus, facts.cpus) if facts.gpus is not None else None,
+        room=None if facts.gpus is None else NodeCapacity(max(facts.gpus, most_gpus), facts.cpus),
         facts=facts,
         share=shards.select_parts(plan, parts),
     )

@@ -9,47 +9,54 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
+
 from gpubench.plan.plan import Unit
-from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.state import (
-    PlannedUnit,
+    State,
     collect_out_of_memory,
     find_unit_ending,
     list_units_by_round,
     plan_first_round,
 )
 from gpubench.plan.unit_label import format_unit_label
-from gpubench.results.counting import count_without_first_round, select_by_round, select_first_round
+from gpubench.results.counting import (
+    count_without_first_round,
+    find_unit_id,
+    select_by_round,
+    select_first_round,
+)
 from gpubench.results.file_names import AttemptFile, parse_file_name
-from gpubench.results.plans import StoredPlan, read_stored_plans
+from gpubench.results.plans import StoredPlan
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, decide_group_ending
 from gpubench.store.work_claims import Worker, list_workers
 
-State = Literal["complete", "failed", "running", "unfinished", "unknown"]
+FolderState = Literal["complete", "failed", "running", "unfinished", "unknown"]
 """`failed`: nothing is left, and something ended badly. `unfinished`: something is left, and nobody runs it.
 `unknown`: nothing that is known is left, but a plan can't be read, or there is none."""
-ORDER = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
+ENDINGS = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
+
+_STATES: Mapping[str, State] = {"ok": "done", "oom": "done", "failed": "failed", "timeout": "failed"}
+"""What has become of units that no plan lists, by how they ended."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RoundStatus:
+class RoundStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How many measurements of one round are done, have failed, and are left."""
 
-    number: int
+    number: int = msgspec.field(name="round")
     done: int
     failed: int
-    remaining: int
+    remaining: int = msgspec.field(name="left")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A unit that ended badly."""
 
     label: str
@@ -57,78 +64,71 @@ class Failure:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunningTrial:
+class RunningTrial(msgspec.Struct, frozen=True, kw_only=True):
     """A trial that runs now."""
 
     trial_id: str
     label: str
     log: Path
-    who: str = ""
-    """Which sweep is at it; empty where that is not known."""
+    who: str | None
+    """Which sweep is at it; None where that is not known."""
 
 
-@dataclass(kw_only=True, slots=True)
-class FolderStatus:
-    """How far a folder is."""
+class FolderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a folder is; by these names, in this order, it is `gpubench status --json`."""
 
     folder: Path
-    counts: Counter[str] = field(default_factory=Counter)
+    state: FolderState
+    counts: dict[str, int]
     """Endings of the first round, of trials and groups as a sweep counts them."""
-    rounds: list[RoundStatus] = field(default_factory=list)
-    is_open_ended: bool = False
+    rounds: list[RoundStatus]
+    is_open_ended: bool = msgspec.field(name="rounds_open")
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
-    stale: int = 0
+    remaining: int = msgspec.field(name="left")
+    """Measurements that are left, of trials and groups, in all rounds."""
+    stale: int
     """Trials and groups that are done, and were measured under other versions than a sweep would have now: it leaves
     them as they are, and out of further rounds."""
-    failures: list[Failure] = field(default_factory=list)
-    without_first_round: int = 0
-    """Measurements of further rounds that don't count, of planned trials and groups whose first round is not there."""
-    parts: list[str] = field(default_factory=list)
-    """The parts that it is asked for, of plans of which it is not asked for all: `2/8`, each once."""
-    unread_plans: int = 0
-    """Plans that can't be read: what they ask for is not known."""
-    has_plan: bool = True
-    """Whether a plan is stored, be it one that can't be read."""
-    workers: list[Worker] = field(default_factory=list)
-    """Who is at work in it, or has died over it."""
-    running: list[RunningTrial] = field(default_factory=list)
-    remaining_s: float | None = None
+    remaining_s: float | None = msgspec.field(name="left_s")
     """Seconds that what is left should take, by what the others took; None: not known."""
-    last_start: str = ""
+    without_first_round: int
+    """Measurements of further rounds that don't count, of planned trials and groups whose first round is not there."""
+    parts: list[str]
+    """The parts that it is asked for, of plans of which it is not asked for all: `2/8`, each once."""
+    unread_plans: int
+    """Plans that can't be read: what they ask for is not known."""
+    has_plan: bool
+    """Whether a plan is stored, be it one that can't be read."""
+    failures: list[Failure] = msgspec.field(name="failed")
+    running: list[RunningTrial]
+    workers: list[Worker]
+    """Who is at work in it, or has died over it."""
+    last_start: str | None
     """When the last trial began, local time."""
-
-    @property
-    def remaining(self) -> int:
-        """Measurements that are left, of trials and groups, in all rounds."""
-        return sum(part.remaining for part in self.rounds)
 
     @property
     def all(self) -> int:
         """Measurements in all rounds."""
         return sum(part.remaining + part.done + part.failed for part in self.rounds)
 
-    @property
-    def state(self) -> State:
-        if any(worker.is_alive for worker in self.workers):
-            return "running"
-        if self.remaining:
-            return "unfinished"
-        if self.unread_plans or not self.has_plan:
-            return "unknown"
-        return "failed" if self.failures else "complete"
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _RoundUnit:
+    """A unit in a round, and what has become of it there."""
+
+    number: int
+    unit_id: str
+    trial_ids: Sequence[str]
+    label: str
+    state: State
+    status: str
+    """How it ended: one of ENDINGS."""
+    reason: str = ""
+    stale: bool = False
 
 
-def read_status(
-    results: Results, tell: Callable[[str], None], versions: Mapping[str, Any] = MappingProxyType({})
-) -> FolderStatus:
-    """How far a folder is. `tell`: of records and plans that can't be read. `versions`: of what a sweep would run on,
-    as far as they are known."""
-    records = results.read_records(tell)
-    plans, problems = read_stored_plans(results, records)
-    for line in problems:
-        tell(line)
-    return make_status(results, records, plans, len(problems), versions)
+RoundRecords = Mapping[int, Mapping[str, Record]]
+"""Number of a round -> trial id -> the attempt that counts in it."""
 
 
 def make_status(
@@ -138,14 +138,10 @@ def make_status(
     unread_plans: int = 0,
     versions: Mapping[str, Any] = MappingProxyType({}),
 ) -> FolderStatus:
-    """How far a folder is of which these can be read: all records, and the plans, oldest first."""
-    status = FolderStatus(
-        folder=results.folder,
-        workers=list_workers(results.folder),
-        unread_plans=unread_plans,
-        has_plan=bool(plans or unread_plans),
-        last_start=max((record.started_at for record in records), default=""),
-    )
+    """How far a folder is of which these can be read: all records, and the plans, oldest first.
+
+    `versions`: of what a sweep would run on, as far as they are known.
+    """
     stored = {
         number: {
             trial_id: record
@@ -153,47 +149,80 @@ def make_status(
         }
         for number, counted in select_by_round(records).items()
     }
-    rounds: dict[int, list[PlannedUnit]] = {}
-    labels: dict[str, str] = {}
+    planned = sorted(_list_planned(plans, records, stored, versions), key=lambda unit: unit.number)
+    unplanned = list(_list_unplanned(plans, records, is_waited_for=not plans or bool(unread_plans)))
+    units = [*planned, *unplanned]
+    to_run = [unit for unit in units if unit.state == "run"]
+    failures = [
+        Failure(label=u.label, status=u.status, reason=u.reason) for u in units if u.state == "failed"
+    ]
+    first_round = [unit for unit in units if unit.number == 1]
+    counts = Counter(unit.status for unit in first_round)
+    by_state = Counter((unit.number, unit.state) for unit in units)
+    without = count_without_first_round(records)
+    workers = list_workers(results.folder)
+    is_running = any(worker.is_alive for worker in workers)
+    has_plan = bool(plans or unread_plans)
+    state: FolderState = "failed" if failures else "complete"
+    if is_running:
+        state = "running"
+    elif to_run:
+        state = "unfinished"
+    elif unread_plans or not has_plan:
+        state = "unknown"
+    return FolderStatus(
+        folder=results.folder,
+        state=state,
+        counts={name: counts[name] for name in ENDINGS},
+        rounds=[
+            RoundStatus(
+                number=n, done=by_state[n, "done"], failed=by_state[n, "failed"], remaining=by_state[n, "run"]
+            )
+            for n in sorted({unit.number for unit in units})
+        ],
+        is_open_ended=any(plan.plan.experiment.rounds.is_open_ended for plan in plans),
+        remaining=len(to_run),
+        stale=sum(unit.stale for unit in first_round if unit.state == "done"),
+        remaining_s=_estimate_s(to_run, stored),
+        without_first_round=sum(without.get(u.trial_ids[0], 0) for u in planned if u.number == 1),
+        parts=list(dict.fromkeys(str(part) for plan in plans for part in plan.facts.parts)),
+        unread_plans=unread_plans,
+        has_plan=has_plan,
+        failures=failures,
+        running=_list_running(results, to_run, records, workers) if is_running else [],
+        workers=workers,
+        last_start=max((record.started_at for record in records), default="") or None,
+    )
+
+
+def _list_planned(
+    plans: Sequence[StoredPlan], records: Sequence[Record], stored: RoundRecords, versions: Mapping[str, Any]
+) -> Iterator[_RoundUnit]:
+    """The units of all plans in all their rounds, as far as is known."""
+    oom = collect_out_of_memory(select_first_round(records).values())
     for plan, units in _assign_units(plans):
         rules = plan.plan.experiment.rounds
-        status.parts += [text for part in plan.facts.parts if (text := str(part)) not in status.parts]
-        status.is_open_ended = status.is_open_ended or rules.is_open_ended
-        labels |= {unit.unit_id: format_unit_label(plan.plan, unit) for unit in units}
         ids = {unit.unit_id for unit in units}
-        first = [
-            item
-            for item in _plan_remaining_units(plan, records, stored, versions)
-            if item.unit.unit_id in ids
-        ]
-        most = max(stored, default=1) if rules.is_open_ended else _find_most_rounds(plan, stored)
-        for number, items in list_units_by_round(
-            first, stored, most=most, is_open_ended=rules.is_open_ended
-        ).items():
-            rounds.setdefault(number, []).extend(items)
-    for number, items in sorted(rounds.items()):
-        n = Counter(item.state for item in items)
-        status.rounds.append(
-            RoundStatus(number=number, done=n["done"], failed=n["failed"], remaining=n["run"])
+        first = plan_first_round(plan.plan, stored.get(1, {}), oom=oom, room=plan.room, environment=versions)
+        rounds = list_units_by_round(
+            [item for item in first if item.unit.unit_id in ids],
+            stored,
+            most=max(stored, default=1) if rules.is_open_ended else _find_most_rounds(plan, stored),
+            is_open_ended=rules.is_open_ended,
         )
-    first_round, without = rounds.get(1, []), count_without_first_round(records)
-    for item in first_round:
-        endings = {"skip": "skipped", "done": item.why, "failed": item.ended}
-        status.counts[endings.get(item.state) or find_unit_ending(item.unit, stored.get(1, {}))] += 1
-    status.stale = sum(item.stale for item in first_round if item.state == "done")
-    status.without_first_round = sum(without.get(item.unit.jobs[0].trial_id, 0) for item in first_round)
-    status.failures = [
-        Failure(label=labels[item.unit.unit_id], status=item.ended, reason=item.why)
-        for items in rounds.values()
-        for item in items
-        if item.state == "failed"
-    ]
-    _add_unplanned(status, records, plans)
-    to_run = [item for items in rounds.values() for item in items if item.state == "run"]
-    status.remaining_s = _estimate_s(to_run, stored)
-    if any(worker.is_alive for worker in status.workers):
-        status.running = _list_running(results, to_run, records, labels, status.workers)
-    return status
+        for number, items in rounds.items():
+            for item in items:
+                endings = {"skip": "skipped", "done": item.why, "failed": item.ended}
+                yield _RoundUnit(
+                    number=number,
+                    unit_id=item.unit.unit_id,
+                    trial_ids=[job.trial_id for job in item.unit.jobs],
+                    label=format_unit_label(plan.plan, item.unit),
+                    state=item.state,
+                    status=endings.get(item.state) or find_unit_ending(item.unit, stored.get(1, {})),
+                    reason=item.why,
+                    stale=item.stale,
+                )
 
 
 def _find_most_rounds(plan: StoredPlan, stored: Mapping[int, object]) -> int:
@@ -218,59 +247,40 @@ def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Un
     ]
 
 
-def _plan_remaining_units(
-    plan: StoredPlan,
-    records: Sequence[Record],
-    stored: Mapping[int, Mapping[str, Record]],
-    versions: Mapping[str, Any],
-) -> list[PlannedUnit]:
-    room = plan.room
-    if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
-        most = max((int(record.environment.get("gpu_count") or 0) for record in records), default=0)
-        room = NodeCapacity(max(room.gpus, most), room.cpus)
-    oom = collect_out_of_memory(select_first_round(records).values())
-    return plan_first_round(plan.plan, stored.get(1, {}), oom=oom, room=room, environment=versions)
+def _list_unplanned(
+    plans: Sequence[StoredPlan], records: Sequence[Record], *, is_waited_for: bool
+) -> Iterator[_RoundUnit]:
+    """What is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be read.
 
-
-def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
-    """Adds what is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be
-    read.
-
-    What a plan lists under another id (an edited model) was measured anew, and is left out. Nobody waits for more of
-    the others, but of one that was interrupted where its plan is missing or can't be read.
+    What a plan lists under another id (an edited model) was measured anew, and is left out. `is_waited_for`: whether
+    what was interrupted is left to do, for its plan is missing or can't be read.
     """
-    jobs = [
-        (plan.plan.experiment.name, unit.group, job)
+    planned = {
+        key
         for plan in plans
         for unit in plan.share.units
         for job in unit.jobs
-    ]
-    planned_ids = {job.trial_id for *_, job in jobs}
-    planned = {_dump_trial(experiment, group, job.trial.asdict()) for experiment, group, job in jobs}
+        for key in (
+            job.trial_id,
+            _dump_trial(plan.plan.experiment.name, unit.group, job.trial.asdict()),
+        )
+    }
     units: dict[str, list[Record]] = {}
     for record in select_first_round(records).values():
         key = _dump_trial(record.experiment, record.group, record.trial)
-        if record.trial_id not in planned_ids and key not in planned:
-            units.setdefault(record.group_id or record.trial_id, []).append(record)
-    if not units:
-        return
-    counts: Counter[str] = Counter()
-    for attempts in units.values():
-        name = decide_group_ending([record.status for record in attempts])
-        counts[name] += 1
-        if name in ("failed", "timeout"):
-            reason = next(record.reason for record in attempts if record.status == name)
-            status.failures.append(Failure(label=attempts[0].trial_id, status=name, reason=reason))
-    status.counts += counts
-    first = status.rounds[0] if status.rounds else RoundStatus(number=1, done=0, failed=0, remaining=0)
-    is_incomplete = not plans or status.unread_plans
-    with_these = RoundStatus(
-        number=1,
-        done=first.done + counts["ok"] + counts["oom"],
-        failed=first.failed + counts["failed"] + counts["timeout"],
-        remaining=first.remaining + (counts["interrupted"] if is_incomplete else 0),
-    )
-    status.rounds = [with_these, *status.rounds[1:]]
+        if planned.isdisjoint((record.trial_id, key)):
+            units.setdefault(find_unit_id(record), []).append(record)
+    for unit_id, attempts in units.items():
+        status = decide_group_ending([record.status for record in attempts])
+        yield _RoundUnit(
+            number=1,
+            unit_id=unit_id,
+            trial_ids=[record.trial_id for record in attempts],
+            label=attempts[0].trial_id,
+            state=_STATES.get(status, "run" if is_waited_for else "skip"),
+            status=status,
+            reason=next((record.reason for record in attempts if record.status == status), ""),
+        )
 
 
 def _dump_trial(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
@@ -278,41 +288,33 @@ def _dump_trial(experiment: str, group: str | None, trial: Mapping[str, object])
     return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
-def _estimate_s(to_run: Sequence[PlannedUnit], stored: Mapping[int, Mapping[str, Record]]) -> float | None:
+def _estimate_s(to_run: Sequence[_RoundUnit], stored: RoundRecords) -> float | None:
     """Seconds that these take: as long as the same took in another round, else the mean of what has run."""
-    took_s: dict[str, list[float]] = {}
-    for counted in stored.values():
-        for trial_id, record in counted.items():
-            if record.status == "ok" and record.span is not None:
-                took_s.setdefault(trial_id, []).append(record.span.finished - record.span.launched)
-    known = [seconds for times in took_s.values() for seconds in times]
-    if not known:
+    took_s = [
+        (trial_id, record.span.finished - record.span.launched)
+        for counted in stored.values()
+        for trial_id, record in counted.items()
+        if record.status == "ok" and record.span is not None
+    ]
+    if not took_s:
         return None if to_run else 0.0
-    mean_s = [statistics.fmean(known)]
-    return sum((took_s.get(item.unit.jobs[0].trial_id, mean_s)[-1] for item in to_run), 0.0)
+    mean_s, last_s = statistics.fmean(seconds for _, seconds in took_s), dict(took_s)
+    return sum((last_s.get(unit.trial_ids[0], mean_s) for unit in to_run), 0.0)
 
 
 def _list_running(
-    results: Results,
-    to_run: Iterable[PlannedUnit],
-    records: Sequence[Record],
-    labels: Mapping[str, str],
-    workers: Sequence[Worker],
+    results: Results, to_run: Sequence[_RoundUnit], records: Sequence[Record], workers: Sequence[Worker]
 ) -> list[RunningTrial]:
-    """Trials whose log is there and whose record is not yet, of the attempt begun last."""
+    """Trials whose log is there and whose record is not yet, with that of the last attempt."""
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in records}
     who = {worker.unit_id: worker.who for worker in workers}
-    trials: dict[str, tuple[float, RunningTrial]] = {}
-    for item in to_run:
-        unit_id = item.unit.unit_id
-        for trial_id in (job.trial_id for job in item.unit.jobs):
-            logs = [log for log in results.list_logs(trial_id) if parse_file_name(log) not in stored]
-            if trial_id in trials or not logs:
-                continue
-            try:
-                touched, log = max((log.stat().st_mtime, log) for log in logs)
-            except OSError:
-                continue
-            trial = RunningTrial(trial_id=trial_id, label=labels[unit_id], log=log, who=who.get(unit_id, ""))
-            trials[trial_id] = touched, trial
-    return [trial for _, trial in sorted(trials.values(), key=lambda pair: pair[0])]
+    running: dict[str, RunningTrial] = {}
+    for unit in to_run:
+        for trial_id in unit.trial_ids:
+            logs = {parse_file_name(log): log for log in results.list_logs(trial_id)}
+            if begun := [file for file in logs if file and file not in stored]:
+                log = logs[max(begun, key=lambda file: file.number)]
+                running[trial_id] = RunningTrial(
+                    trial_id=trial_id, label=unit.label, log=log, who=who.get(unit.unit_id)
+                )
+    return list(running.values())
