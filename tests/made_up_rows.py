@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -116,12 +114,3 @@ class Asked:
 
 
 TWO = ("batch_size=16,workers=4", "batch_size=32,workers=4")
-
-
-def run_predict(
-    *arguments: str, at: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpubench", "predict", *arguments], cwd=at,
-        capture_output=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin", **environment},
-    )  # fmt: skip

@@ -29,20 +29,6 @@ def error_of_mean(steps: int = STEPS, resembles: float = RESEMBLES) -> float:
     return float(np.sqrt((1 + 2 * np.sum((1 - lags / steps) * resembles**lags)) / steps))
 
 
-def mean_times(
-    draw: np.random.Generator, samples: int, processes: int, between: float, outliers: bool = False
-) -> Array:
-    """Mean step times, in s, of so many samples of processes around a truth of 1 s.
-
-    Each is the mean of STEPS steps that resemble their neighbours. `between`: the variance between processes, in units
-    of that of such a mean. `outliers`: one process in twenty is 30 % slower.
-    """
-    inside = STEP_SD * resembling(draw, (samples * processes, STEPS), RESEMBLES).mean(axis=1)
-    apart = draw.normal(0, STEP_SD * error_of_mean() * math.sqrt(between), samples * processes)
-    slower = np.where(draw.random(samples * processes) < (0.05 if outliers else 0), math.log(1.3), 0.0)
-    return np.exp(inside + apart + slower).reshape(samples, processes)
-
-
 def stalling(draw: np.random.Generator, samples: int, steps: int, every: int = 8, cost: float = 3.0) -> Array:
     """Step times of which each eighth waits for a loader; where in its rhythm a window begins is chance."""
     begins = draw.integers(0, every, size=(samples, 1))

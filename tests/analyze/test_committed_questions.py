@@ -20,7 +20,6 @@ from gpubench.core.findings import (
     NetworkSizeFinding,
     SharingFinding,
     TargetFinding,
-    Top1Finding,
     VersusFinding,
 )
 
@@ -73,14 +72,6 @@ def test_two_gpus_against_one() -> None:
     weak = [each.claim for each in ddp.speed_ups if each.same_batch_a_device]
     assert ratios(weak) == pytest.approx([1.509, 1.592, 1.772, 1.672, 1.535], abs=1e-3)
     assert words(weak) == ["likely", "sure", "sure", "sure", "sure"]
-
-
-def test_more_gpus_of_one_process_each() -> None:
-    _, (finding,) = find(DevicesFinding, "h200x4-scaling-2026", "batch-size")
-    assert finding.word == "likely"
-    assert [each.devices for each in finding.speed_ups] == [2, 4]
-    assert ratios(finding.claims) == pytest.approx([1.854, 3.705], abs=1e-3)
-    assert [each.efficiency for each in finding.speed_ups] == pytest.approx([0.927, 0.926], abs=1e-3)
 
 
 def test_from_what_network_size_two_gpus_are_faster() -> None:
@@ -154,16 +145,8 @@ def test_pairs_in_rounds_of_which_a_time_alone_is_spoilt() -> None:
             "h200x4-groups-2026", "mobilenet_v2-together", [1.247, 1.551, 1.558, 2.394],
             ["none some", "none some", "none some", "some full"],
         ),
-        ("h200x4-groups-2026", "mobilenet_v3_large-together", [1.838, 1.978], ["some full"] * 2),
-        ("h200-cpus-2026", "batch-size", [1.018, 1.591], ["none some", "some full"]),
         ("h200-pairs-2026", "batch-size", [1.406, 1.448, 0.927], ["none some full"] * 2 + ["none some"]),
-        (
-            "h200-copies-2026", "mobilenet_v2-copies", [1.979, 0.910, 3.249, 0.905],
-            ["some full", "none some", "some full", "none some"],
-        ),
         ("titan-xp-2021", "mobilenet_v2-4gpu-together", [1.344], ["none some"]),
-        ("titan-xp-2021", "mobilenet_v2-separate-gpus-together", [1.505], ["none some"]),
-        ("titan-xp-2021", "mobilenet_v3_large-two-on-one-gpu", [1.250], ["none some"]),
     ],
 )  # fmt: skip
 def test_groups_of_one_process(folder: str, table: str, work: list[float], overlaps: list[str]) -> None:
@@ -209,13 +192,6 @@ def test_images_that_were_resized_before(
     assert [word == "likely" for word in words(finding.cpu_claims)] == [ratio < 1 / 1.4 for ratio in cpu]
 
 
-def test_top1_of_one_seed_is_unknown() -> None:
-    _, (finding,) = find(Top1Finding, "h200x4-groups-2026", "mobilenet_v2-together")
-    assert (finding.field, finding.word, finding.seeds) == ("variant", "unknown", 1)
-    differences = [claim.evidence.center for claim in finding.claims]
-    assert (min(differences), max(differences)) == pytest.approx((9.277, 25.195), abs=1e-3)
-
-
 def test_who_reaches_60_pct_first_over_three_seeds() -> None:
     rows, (finding,) = find(TargetFinding, "h200-target-2026", "mobilenet_v2-until-top1")
     assert [rows.get(row, "batch_size") for row in finding.order] == [128, 256, 64, 32]
@@ -224,13 +200,3 @@ def test_who_reaches_60_pct_first_over_three_seeds() -> None:
     words = (finding.word, finding.energy_word, finding.costlier_word)
     assert words == ("likely", "unknown", "likely")
     assert finding.are_others_alike
-
-
-def test_who_reaches_60_pct_first() -> None:
-    rows, (finding,) = find(TargetFinding, "h200-until-top1-2026", "mobilenet_v2-until-top1")
-    assert [rows.get(row, "batch_size") for row in finding.order] == [128, 64, 32]
-    assert [rows.get(row, "batch_size") for row in finding.as_fast] == [64]
-    assert [rows.get(row, "batch_size") for row in finding.interrupted] == [256]
-    assert (finding.word, finding.energy_word, finding.target_pct) == ("likely", "unknown", 60.0)
-    first = [claim for claim in finding.claims if claim.candidate == finding.order[0]]
-    assert ratios(first)[:2] == pytest.approx([1 / 1.30, 1 / 1.84], abs=5e-3)

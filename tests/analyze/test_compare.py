@@ -335,16 +335,3 @@ def test_folders_that_have_half_of_their_trials_in_common() -> None:
     two = compare_values(variants, "variant", ("crop-resize", "pre-resized"), threshold=0.05)
     assert (two.is_guess, len(two.trials), dict(two.unlike)) == (False, 4, {})
     assert answer(two.trials[1].changes["time"]) == ("less", "likely")
-
-
-def test_of_several_answers_the_same_ones_come_whatever_the_order_of_rows() -> None:
-    a = [row(STEADY, batch_size=size) for size in (16, 32, 64)]
-    b = [row(times(by), batch_size=size) for size, by in ((64, 1.0), (16, 1.3), (32, 0.7))]
-    comparison = compare(a, b)
-    words = {
-        comparison.rows[trial.b].fields["batch_size"]: trial.changes["time"].direction
-        for trial in comparison.trials
-    }
-    assert words == {16: "more", 32: "less", 64: "same"}
-    assert comparison.remedy is None
-    assert math.isclose(make_sides(a, b).round_minutes or 0, 0.1)

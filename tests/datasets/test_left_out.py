@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from benches import run_with, sweep_of
-from warm_command import WarmCommand
 
 from gpubench.datasets import bad_images
 from gpubench.node.environment import make_machine
@@ -145,33 +144,6 @@ def stored_plans_of(swept: Swept) -> tuple[list[Plan], list[str]]:
     results = Results(swept.results)
     found, problems = read_stored_plans(results, results.read_records())
     return [one.plan for one in found], problems
-
-
-@pytest.mark.slow
-def test_a_folder_of_broken_images_is_told_as_such(
-    warm_command: WarmCommand, colours: Path, tmp_path: Path
-) -> None:
-    root = tmp_path / "images"
-    shutil.copytree(colours, root)
-    for folder in root.glob("train/*"):
-        for path in sorted(folder.iterdir())[1:]:
-            path.write_text("no image")
-    ended = warm_command.run(
-        (
-            "sweep",
-            "-n",
-            "--device",
-            "cpu",
-            "--data",
-            str(root),
-            *["--bad-images", "skip", "--batch-size", "200"],
-        ),
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "GPUBENCH_DATA": str(tmp_path / "home")},
-        timeout=120,
-    )
-    assert ended.returncode == 2
-    assert ended.stderr.endswith("others can't be decoded and are left out\n"), ended.stderr
 
 
 def test_what_gpubench_makes_itself_and_named_data_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,8 +107,18 @@ def all_below(process: psutil.Process) -> list[psutil.Process]:
 
 @pytest.mark.slow
 def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None:
-    done, ended, log = two.run(tmp_path, model=write(tmp_path), strategy="ddp", epochs=2)
+    listening: set[str] = set()
+
+    def look(progress: Sequence[JobProgress]) -> None:
+        if progress[0].steps and not listening:
+            for process in all_below(psutil.Process()):
+                for connection in process.net_connections("inet"):
+                    if connection.status == psutil.CONN_LISTEN:
+                        listening.add(connection.laddr.ip)
+
+    done, ended, log = two.run(tmp_path, model=write(tmp_path), strategy="ddp", epochs=2, look=look)
     assert ended == ("ok", ""), log
+    assert listening == {"127.0.0.1"}, "the one address"
     hellos = {e.rank: e.pid for e in done.events if isinstance(e, Hello)}
     assert hellos.keys() == {0, 1}
     told = weights(log)
@@ -159,14 +169,6 @@ def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path
 
 
 @pytest.mark.slow
-def test_a_deadline_is_both_nodes(two: Two, tmp_path: Path) -> None:
-    _, (status, reason), _ = two.run(tmp_path, epochs=100_000, timeout_s=3)
-    assert status == "timeout"
-    assert "(node 0): did not end within 3 s" in reason
-    nothing_is_left(tmp_path)
-
-
-@pytest.mark.slow
 def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp_path: Path) -> None:
     struck: list[psutil.Process] = []
 
@@ -189,8 +191,6 @@ def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp
     assert not any(map(psutil.pid_exists, mine)), "nor on the first node"
 
     nothing_is_left(tmp_path)
-    _, ended, log = two.run(tmp_path, epochs=2)
-    assert ended == ("ok", ""), log
 
 
 @pytest.mark.slow
@@ -225,9 +225,6 @@ def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, t
     assert hold.take([gpu]) == []
     try:
         assert f"measures on {gpu}; wait" in why_ended(order)
-        hold.release()
-        assert "another gpubench sweep" not in why_ended(order)
-        assert hold.take([gpu]) == [], "it is free again"
     finally:
         hold.release()
 
@@ -267,19 +264,3 @@ def test_a_folder_that_the_second_node_does_not_see_is_told_before_the_trial(
     assert "(--out)" in reason
     assert not [e for e in done.events if isinstance(e, Hello)], "nothing has run"
     nothing_is_left(tmp_path)
-
-
-@pytest.mark.slow
-def test_ranks_listen_at_the_one_address_alone(two: Two, tmp_path: Path) -> None:
-    listening: set[str] = set()
-
-    def look(progress: Sequence[JobProgress]) -> None:
-        if progress[0].steps and not listening:
-            for process in all_below(psutil.Process()):
-                for connection in process.net_connections("inet"):
-                    if connection.status == psutil.CONN_LISTEN:
-                        listening.add(connection.laddr.ip)
-
-    _, ended, log = two.run(tmp_path, epochs=3, look=look)
-    assert ended == ("ok", ""), log
-    assert listening == {"127.0.0.1"}

@@ -61,7 +61,7 @@ SlurmdTimeout=60
 KillWait=5
 MinJobAge=600
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=5,bf_interval=5
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 JobRequeue=1
@@ -150,12 +150,6 @@ class Cluster:
 
     def await_end(self, job: str) -> str:
         return self.await_state(job, OVER)
-
-    def exit_code(self, job: str) -> int:
-        """Of a job's script."""
-        facts = self.run("scontrol", "-o", "show", "job", job)
-        found = next(word for word in facts.split() if word.startswith("ExitCode="))
-        return int(found.removeprefix("ExitCode=").split(":")[0])
 
     def wait(self, ready: Callable[[], bool], otherwise: Callable[[], str]) -> None:
         """Asks until it is ready; fails the test with the words of `otherwise` where it takes too long."""

@@ -84,7 +84,7 @@ def test_gpus_that_it_was_given_and_does_not_see_are_not_replaced_by_the_cpu_una
     )
     built_in, file = f"{GPUBENCH} sweep --yes", f"{GPUBENCH} sweep auto.toml --yes"
     job = work.submit(
-        f"{built_in}; echo built-in $?\n{file}; echo file $?\n{file} --device cpu; echo asked $?",
+        f"{built_in}; echo built-in $?\n{file}; echo file $?\n{file} --device cpu -n; echo asked $?",
         "--gres=gpu:1",
     )
     assert work.cluster.await_end(job) == "COMPLETED"

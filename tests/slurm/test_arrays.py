@@ -12,7 +12,7 @@ from place import HELD, TINY
 
 pytestmark = pytest.mark.slurm
 TASKS = 6
-SIZES = range(2, 14)
+SIZES = range(2, 11)
 SWEEP = (
     f"{GPUBENCH} sweep {' '.join(TINY)} --variant synthetic --batch-size {','.join(map(str, SIZES))} --yes"
 )
@@ -45,11 +45,8 @@ def tasks(work: Workplace, array: str, state: str) -> list[str]:
     return [line.split()[0] for line in lines if line.split()[1] == state]
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_six_tasks_under_kills_and_requeues_lose_nothing_and_measure_nothing_twice(
-    work: Workplace, seed: int
-) -> None:
-    draw = random.Random(seed)
+def test_six_tasks_under_kills_and_requeues_lose_nothing_and_measure_nothing_twice(work: Workplace) -> None:
+    draw = random.Random(1)
     array = work.submit(TASK, f"--array=1-{TASKS}", "--cpus-per-task=1", "--requeue")
     for strike, least in (("kill", 1), ("requeue", 3), ("kill", 5), ("requeue", 7)):
 
@@ -99,6 +96,4 @@ def test_a_node_that_is_set_down_in_mid_trial_loses_that_attempt_alone(work: Wor
         work.cluster.run("scontrol", "update", "NodeName=n2", "State=RESUME")
     row = work.trials().loc[8]
     assert (row["status"], row["slurm_node"]) == ("ok", "n1")
-    # Its own job goes on once the node is back, and finds nothing to do.
-    assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
     assert endings(work)[8]["ok"] == 1

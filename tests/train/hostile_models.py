@@ -22,7 +22,7 @@ from pathlib import Path
 import user_models
 from torch import nn
 
-PTRACE_TRACEME, PTRACE_ATTACH = 0, 16
+PTRACE_ATTACH = 16
 
 
 def Tiny(num_classes: int, act: Callable[[], object]) -> user_models.Tiny:  # noqa: N802
@@ -49,18 +49,6 @@ def write_to_all(*messages: bytes) -> None:
 
 def event(**fields: object) -> bytes:
     return json.dumps({"rank": 0, **fields}).encode()
-
-
-def writes_an_end_of_no_number(num_classes: int) -> nn.Module:
-    end = {
-        "event": "end",
-        "epoch": 0,
-        "measured": False,
-        "steps": 8,
-        "first_batch_s": -1.0,
-        "train_loss": 1.0,
-    }
-    return Tiny(num_classes, lambda: write_to_all(event(**end, t0=float("nan"), t1=1.0)))
 
 
 def _write_megabytes() -> None:
@@ -145,16 +133,6 @@ def dies_in_a_thread(num_classes: int) -> nn.Module:
     def act() -> None:
         threading.Thread(target=lambda: os._exit(9)).start()
         time.sleep(1000)
-
-    return Tiny(num_classes, act)
-
-
-def has_itself_traced(num_classes: int) -> nn.Module:
-    """As what a debugger starts: from then on its parent, the leader, is asked about each of its signals."""
-
-    def act() -> None:
-        ctypes.CDLL(None).ptrace(PTRACE_TRACEME, 0, 0, 0)
-        os.kill(os.getpid(), signal.SIGWINCH)
 
     return Tiny(num_classes, act)
 

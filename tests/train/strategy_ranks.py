@@ -28,7 +28,8 @@ from gpubench.train.strategies.local import Local
 
 STEPS = 3
 BATCH = 8
-OPTIMIZERS = ("sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw")
+OPTIMIZERS = ("momentum", "adamw")
+"""With state as large as a weight, and with a count of steps besides."""
 Weights = dict[str, torch.Tensor]
 
 

@@ -53,8 +53,7 @@ def found(request, tmp_path_factory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "case",
-    ["ddp-single", "local-ddp", "fsdp-accumulate", *(f"fsdp-{name}" for name in sorted(catalog.OPTIMIZERS))],
+    "case", ["ddp-single", "local-ddp", "fsdp-accumulate", "fsdp-momentum", "fsdp-adamw"]
 )
 def test_weights_are_those_of_one_process_with_as_many_micro_batches(found, case):
     assert found[case] < EXACT

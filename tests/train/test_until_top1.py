@@ -29,10 +29,8 @@ def events(ran, kind):
 @pytest.mark.parametrize(
     "where",
     [
-        pytest.param({}, id="one"),
         pytest.param(TWO, id="gloo"),
         pytest.param({**TWO, "strategy": "fsdp"}, id="fsdp"),
-        pytest.param({**TWO, "strategy": "local", "sync_every": 3}, id="local"),
         pytest.param(ONE_GPU, id="gpu", marks=pytest.mark.gpu),
         pytest.param({**ONE_GPU, "execution": "graph"}, id="graph", marks=pytest.mark.gpu),
         pytest.param(TWO_GPUS, id="nccl", marks=pytest.mark.multigpu),

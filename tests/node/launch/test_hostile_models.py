@@ -21,7 +21,6 @@ SENT = "rank 0 sent what is no message of gpubench: "
 
 ENDINGS = {
     "writes_binary": ("failed", SENT + "256 bytes"),
-    "writes_an_end_of_no_number": ("failed", SENT + "134 bytes"),
     "writes_a_hundred_megabytes": ("failed", SENT + "100,000 bytes"),
     "sends_open_files": ("ok", ""),
     "never_stops_telling": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
@@ -38,7 +37,6 @@ ENDINGS = {
     "leaves_as_if_all_were_well": ("failed", "rank 0 ended with exit code 0 before it had a result"),
     "stops_itself": ("timeout", "did not end within 2 s; rank 0 was stopped (SIGSTOP)"),
     "traces_its_leader": ("ok", ""),
-    "has_itself_traced": ("ok", ""),
     "dies_in_a_thread": ("failed", "rank 0 ended with exit code 9"),
 }  # fmt: skip
 
@@ -94,14 +92,13 @@ def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
 @pytest.mark.slow
 def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
     """As users give them: the rows of one sweep in its table and its CSV, and one line each."""
-    models = ("raises_in_colour", "writes_binary", "hangs_up", "patches_the_clocks")
+    models = ("raises_in_colour", "hangs_up", "patches_the_clocks")
     done = subprocess.run(
         [
             *(sys.executable, "-m", "gpubench", "sweep", "--model", ",".join(HOSTILE + m for m in models)),
             *("--device", "cpu", "--variant", "synthetic", "--batch-size", "16", "--set", "train_images=64"),
             *("--set", "num_classes=4", "--set", "input_size=28", "--epochs", "2", "--cpus", "1"),
-            *("--rounds", "1"),
-            *("--out", str(tmp_path / "out")),
+            *("--rounds", "1", "--out", str(tmp_path / "out")),
         ],
         capture_output=True,
         text=True,

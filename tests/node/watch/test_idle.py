@@ -156,16 +156,6 @@ def test_processes_are_named() -> None:
     assert found.desktop[0].mib == 8.0
 
 
-@pytest.mark.parametrize(
-    ("broken", "field_name"),
-    [("power_w", "power_w"), ("utilisation", "util_pct"), ("processes", "compute"), ("desktop", "desktop")],
-)
-def test_what_fails_is_none_with_its_reason(broken: str, field_name: str) -> None:
-    found = look(Moving(broken={broken}))
-    assert getattr(found, field_name) is None
-    assert found.missing == {field_name: f"{broken}: Not Supported"}
-
-
 def test_one_failed_reading_of_many_costs_nothing() -> None:
     nvml = Moving()
 

@@ -13,7 +13,6 @@ import pytest
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.node.environment import Gpu, Machine, make_machine
-from gpubench.node.watch import metrics
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import compute_figures
@@ -119,37 +118,6 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
         "cpu_tree_s",
         "host_mem_mib",
     }
-
-
-@pytest.mark.parametrize(
-    ("call", "columns"),
-    [
-        ("utilisation", ["gpu_util_pct", "gpu_util_max_pct", "gpu_mem_util_pct", "gpu_mem_util_max_pct"]),
-        ("power_w", ["power_w"]),
-        ("memory", []),
-        ("processes", []),
-    ],
-)
-def test_a_call_that_fails_empties_its_columns_alone(
-    child: subprocess.Popen[bytes], call: str, columns: list[str]
-) -> None:
-    clock, nvml = Clock(), healthy(child.pid)
-    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
-    watcher.sample_before_trial()
-    nvml.answers["memory"] = {G0: 3700, G1: 2700}
-    nvml.broken = {call}
-    watcher.start(child.pid)
-    watch(watcher, clock, 4)
-    watcher.sample_final_memory()
-    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.5, 1003.0, 1, True)]))
-    for column in (c.name for c in metrics.GPU_COLUMNS):
-        if column in columns:
-            assert got.missing[column] == f"{call}: Not Supported"
-        else:
-            assert got.result[column] > 0
-    source = "nvml-device-delta" if call == "processes" else "nvml-process"
-    assert got.result["gpu_mem_source"] == source
-    assert got.result["gpu_mem_mib"] == (3000 if call == "processes" else 5000)
 
 
 def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
