@@ -145,6 +145,22 @@ def test_damaged_samples_are_told_in_one_line(interrupted: Path, tmp_path: Path,
         found.samples(trial_id)
 
 
+def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
+    interrupted: Path, tmp_path: Path
+) -> None:
+    found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
+    trial_id = found.trials["trial_id"][0]
+    (path,) = found.folders[0].path.glob(f"samples/*/{trial_id}-*.csv")
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    for cut in ("1.5,0,power_w,12", "\0\0\n"):
+        path.write_text("".join([*lines[:9], cut]))
+        with pytest.warns(
+            UserWarning, match=f"{path.name} is damaged: 1 of its 9 readings can't be read"
+        ) as warned:
+            assert len(found.samples(trial_id)) == 8
+        assert [one.filename for one in warned] == [__file__]
+
+
 @pytest.mark.slow
 def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path, tmp_path: Path) -> None:
     other = committed.folder("h200-copies-2026")
