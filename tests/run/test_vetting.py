@@ -44,12 +44,12 @@ def test_a_model_that_is_not_ready_in_time_is_not_refused_and_no_disk_is_needed(
 def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_is_no_answer(
     tmp_path: Path,
 ) -> None:
-    loud = "import subprocess\nprint('{\"error\": \"no\"}', flush=True)\nsubprocess.Popen(['sleep', '20'])\n"
+    loud = "import subprocess\nprint('{\"error\": \"no\"}', flush=True)\nsubprocess.Popen(['sleep', '120'])\n"
     dies = "import os\nos.write(2, b'last words\\n')\nos.abort()\n"
     began = time.monotonic()
     with pytest.raises(
         UsageError, match=r"dies\.py:net': its process died while it was tried \(last words\)"
     ):
-        checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 30, pytest.fail)
+        checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 200, pytest.fail)
     # It does not wait for what the file has started.
-    assert time.monotonic() - began < 19
+    assert time.monotonic() - began < 110
