@@ -49,6 +49,7 @@ class Desk:
     nvml: Nvml | None = None
     said: list[str] = dataclasses.field(default_factory=list)
     emitted: list[Row] = dataclasses.field(default_factory=list)
+    last_work: SweepState = dataclasses.field(init=False)
 
     def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> SweepState:
         own = ("repeats", "rounds", "budget", "timeout", "pairs")
@@ -75,8 +76,8 @@ class Desk:
         work.runner.results.create()
         store_plan(work)
         view, launcher = Heard(), by or Scripted()
-        self.emitted = []
-        summary = run_with(launcher, work, view, stop, self.emitted.append)
+        self.last_work, self.emitted = work, []
+        summary = run_with(launcher, work, view, stop, self.emitted.append, has_tables=False)
         launcher.close()
         self.said = view.lines
         return summary
@@ -94,7 +95,8 @@ class Desk:
         return [r for r in select_first_round(self.records()).values() if not r.group]
 
     def table(self) -> pd.DataFrame:
-        """trials.csv, of groups only."""
+        """trials.csv, of groups only, as the last sweep writes it."""
+        self.last_work.write_tables()
         return pd.read_csv(self.folder / "trials.csv").query("group.notna()").sort_values(["group", "job"])
 
     def measured_alone(self, figures: dict[int, dict[str, Any]]) -> None:

@@ -29,7 +29,7 @@ def swept(
     rounds: int | None = None,
     **fields: str,
 ) -> SweepState:
-    """A sweep on the CPU that is stopped after so many trials."""
+    """A sweep on the CPU that is stopped after so many trials. Its folder has no tables."""
     options = Options(fields={"batch_size": batches, **fields}, repeats=repeats, rounds=rounds)
     asked = apply_options(parse_experiment(ASKED.format(name=name), name), options)
     job = sweep_of(expand_experiment(asked, device="cpu", sources=DiskSources()), folder, scripted.computer())
@@ -41,6 +41,6 @@ def swept(
         job,
         QuietView(),
         lambda: len(launcher.launched) >= stop_after and not launcher.left,
-        lambda _: None,
+        has_tables=False,
     )
     return job

@@ -34,7 +34,7 @@ def list_sizes(folder: Folder) -> dict[str, list[int]]:
 
 
 def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
-    swept(tmp_path, "one", "16,32,64", stop_after=1)
+    swept(tmp_path, "one", "16,32,64", stop_after=1).write_tables()
     runs = read_folder(tmp_path, pytest.fail).runs
     assert list(zip(runs["batch_size"], runs["status"], strict=True)) == [
         (16, "ok"),

@@ -94,9 +94,6 @@ def test_two_variants_are_checked_against_a_threshold_as_two_values_of_any_field
     assert "guess" not in ended.stdout
     assert "Not alike" not in ended.stdout
     assert "No regression beyond 5 %" in ended.stdout
-    data = json.loads(compare(*asked, "--json").stdout)
-    for side, variant in (("a", "crop-resize"), ("b", "pre-resized")):
-        assert [fields["variant"] for fields in read_fields(data, side)] == [variant] * 4
 
 
 @pytest.mark.slow
@@ -109,8 +106,6 @@ def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
     assert compare("b", "a", "--threshold", "5%").returncode == 0
     # 64 is unknown, and that is told only where somebody asks for it.
     assert compare("b", "a", "--threshold", "5%", "--strict").returncode == 3
-    # Measured without a GPU.
-    assert compare("a", "b", "--figures", "memory").returncode == 4
 
 
 @pytest.mark.slow
@@ -133,11 +128,6 @@ def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that
     ended = compare("a", b, "--threshold", "5%", "--strict")
     assert ended.returncode == 3
     assert "Only in A: 2 trials:" in ended.stdout
-    # The same processes on both sides, but for a trial that broke since.
-    copy = shutil.copytree(home / "a", tmp_path / "copy")
-    path = min((copy / "records").glob("*/*.json"))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "failed", "reason": "it broke"}))
-    assert compare("a", copy).returncode == 0
 
 
 @pytest.mark.slow
@@ -147,19 +137,16 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     (record,) = (tmp_path / "b" / "records").glob("*/*.json")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "interrupted"}))
     ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%")
-    assert ended.returncode == 4
-    assert ended.stderr == ""
+    assert (ended.returncode, ended.stderr) == (4, "")
     assert "No regression" not in ended.stdout
-    ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%", "--json", "--strict")
+    ended = compare(tmp_path / "a", tmp_path / "b", "--json")
     assert (ended.returncode, json.loads(ended.stdout)["obstacle"]) == (4, "none-ok")
-    assert compare(tmp_path / "a", tmp_path / "b").returncode == 4
 
 
 def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
     ended = compare("a", "b", "--figures", "top1", "--threshold", "5%", "--strict")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
     assert "--threshold is for" in ended.stderr
-    assert compare("a", "b", "--figures", "cpu,time", "--threshold", "5%").returncode == 3
     # These were measured without a GPU: no memory is there to compare.
     ended = compare("a", "b", "--figures", "cpu,memory", "--threshold", "5%")
     assert (ended.returncode, "No regression" in ended.stdout) == (4, False)
@@ -175,7 +162,6 @@ def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) 
     assert "No regression" not in ended.stdout
     assert "slower" in ended.stdout
     assert "slower, regression" not in ended.stdout
-    assert compare("a", b).returncode == 0
 
 
 def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
@@ -189,11 +175,6 @@ def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
     assert {(time["answer"], time["verdict"]) for time in times} == {("faster", "likely")}, (
         "one process: never sure"
     )
-    for wrong, said in (
-        ("strategy=dp", "takes two values"),
-        ("strategy=dp,fsdp", "has strategy=fsdp"),
-        ("stategy=dp,ddp", "did you mean strategy?"),
-    ):
-        ended = compare(here, "--field", wrong)
-        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-        assert said in ended.stderr
+    ended = compare(here, "--field", "strategy=dp,fsdp")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert "has strategy=fsdp" in ended.stderr

@@ -21,7 +21,7 @@ def test_the_list_names_every_model(place: Place) -> None:
     assert set(catalog.list_models()) <= set(names)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
 def test_making_images_that_is_stopped_leaves_nothing_and_says_so(place: Place, name: str) -> None:
     made = place.start("data", "make", "images/own", "--images", "20000")
     until(lambda: any(place.home.glob("images/.own.partial-*/train/*/*.jpg")), "the first image")

@@ -37,7 +37,7 @@ def span(record: Record) -> tuple[float, float]:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(place: Place) -> None:
     command = (
-        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=2048", "--window", "0.5s",
+        "sweep", *BASE, "--model", "lenet", "--batch-size", "64", "--set", "train_images=2048", "--window", "0.3s",
         "--copies", "2", "--cpu-sharing", "shared,pinned", "--rounds", "1", "--out", "out", "-q",
     )  # fmt: skip
     ended = place.run(*command)
@@ -111,12 +111,6 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     failed, taken = sorted((one, other), key=lambda r: str(r.status))
     assert " by SIGKILL" in failed.reason
     assert taken.reason == f"job {failed.job} failed: {failed.reason}"
-    told = place.run(*together)
-    # It is not run again unasked.
-    assert told.returncode == 1
-    assert ": 2 done, 0 skipped" in told.stderr
-    assert "--retry failed" in told.stderr
-    assert "ended by SIGKILL" in told.stdout
 
     # Ctrl-C while it runs again.
     sweep, _ = start(place, *together, "--retry", "failed")

@@ -14,7 +14,7 @@ from place import Place, until
 
 ASKED = (
     "--model", "lenet", "--variant", "synthetic", "--device", "cpu", "--ranks", "2",
-    "--set", "input_size=28", "--set", "num_classes=4", "--set", "train_images=256", "--epochs", "2",
+    "--set", "input_size=28", "--set", "num_classes=4", "--set", "train_images=64", "--epochs", "2",
     "--rounds", "1", "--out", "out",
 )  # fmt: skip
 AGENT = ("--agent", "env", "--network", "127.0.0.1")
@@ -41,12 +41,11 @@ def test_a_record_of_two_nodes_tells_of_both_and_of_each(place: Place) -> None:
         assert two["result"][column] == pytest.approx(sum(node[column] for node in two["nodes"]))
     assert all(abs(node["clock_offset_s"]) < 0.05 for node in two["nodes"]), "both read one clock here"
 
-    # Read back, it is the same trial: nothing is measured again, with the further node or without.
-    for more in (AGENT, ()):
-        again = place.run("sweep", *ASKED, "--nodes", "1,2", *more)
-        assert again.returncode == 0, again.stderr
-        assert "started" not in again.stderr
-        assert "nodes" in again.stdout
+    # Read back, it is the same trial: nothing is measured again, though the further node is not there.
+    again = place.run("sweep", *ASKED, "--nodes", "1,2")
+    assert again.returncode == 0, again.stderr
+    assert "started" not in again.stderr
+    assert "nodes" in again.stdout
     assert records(place)[2]["attempt"] == 1
 
 

@@ -78,19 +78,6 @@ def test_what_users_wrote_themselves_is_tried_before_anything_is_made(place: Pla
 
 
 @pytest.mark.slow
-def test_what_is_right_is_not_refused(place: Place) -> None:
-    (place.home / "nets.py").write_text(NETS)
-    (place.home / "own.toml").write_text(
-        VARIANT + 'files = "resized"\ncpu = ["RandomHorizontalFlip", { RandomErasing = { p = 0.2 } }, '
-        '{ RandomResizedCrop = { size = "$input_size", interpolation = "bicubic" } }]\n'
-        "gpu = [{ RandomCrop = { padding = 2 } }, { RandomResizedCrop = { scale = [0.5, 1.0] } }]"
-    )
-    ended = place.run("sweep", "-n", "own.toml", "--model", "nets.py:net,nets.py:reads_its_weights")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "2 trials to run" in ended.stdout
-
-
-@pytest.mark.slow
 def test_a_model_whose_trials_are_done_is_not_tried_again(place: Place) -> None:
     told = place.home / "told"
     (place.home / "nets.py").write_text(f"open({str(told)!r}, 'a').write('imported ')\n{NETS}")

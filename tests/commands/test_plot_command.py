@@ -56,15 +56,6 @@ def test_all_pictures_lie_in_the_results_folder_and_their_paths_are_printed(
         assert Path(line).read_text("utf-8").startswith("<svg")
 
 
-def test_formats_and_pictures_that_were_asked_for(plot: Plot, results: Path, tmp_path: Path) -> None:
-    ended = plot(results, "--out", tmp_path / "out", "--format", "png,pdf", "--only", "together")
-    assert ended.returncode == 0
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "batch-size-together.png",
-        "batch-size-together.pdf",
-    }
-
-
 def test_a_folder_that_cannot_be_read_is_told_by_the_exit_code(plot: Plot, results: Path) -> None:
     ended = plot(results, "nothing", "--only", "together")
     assert (ended.returncode, ended.stdout.splitlines()) == (
@@ -102,7 +93,6 @@ def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path:
     ("given", "said"),
     [
         (("--only", "groth"), "unknown picture 'groth': did you mean growth?"),
-        (("--format", "gif"), "unknown format 'gif'"),
         (("--only", "pairs"), "No such picture: pairs; write --only together"),
         (("--terminal",), "No such option: --terminal; gpubench plot writes files, and gpubench table"),
         (("--trial", "t1", "--only", "growth"), "--trial draws that trial's samples alone"),
@@ -133,9 +123,11 @@ def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path
 def test_for_a_paper_a_picture_fits_a_column_and_has_no_title(
     plot: Plot, results: Path, tmp_path: Path
 ) -> None:
-    ended = plot(results, "--only", "together", "--paper", "--out", tmp_path / "out")
+    ended = plot(results, "--only", "together", "--paper", "--out", tmp_path / "out", "--format", "svg,pdf")
     assert ended.returncode == 0
-    root = ElementTree.fromstring(Path(ended.stdout.strip()).read_bytes())
+    picture, _ = ended.stdout.splitlines()
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".svg", ".pdf"}
+    root = ElementTree.fromstring(Path(picture).read_bytes())
     assert 2.5 < float(root.attrib["width"]) / 96 < 3.9
     assert "No full overlap" not in "".join(root.itertext())
     assert "0.93 times" in "".join(root.itertext())
@@ -160,8 +152,7 @@ def test_descriptions_need_no_converter() -> None:
 @pytest.mark.parametrize(
     ("name", "safe"),
     [
-        ("../../etc/passwd", "etc_passwd"), ("a b/c", "a_b_c"), ("...", "picture"), ("x" * 500, "x" * 120),
-        ("mobilenet_v2-4gpu", "mobilenet_v2-4gpu"), ("größe", "größe"), ("", "picture"),
+        ("../../etc/passwd", "etc_passwd"), ("...", "picture"), ("x" * 500, "x" * 120), ("größe", "größe"),
         ("gro\u0308\u00dfe sweep", "größe_sweep"), ("한국어 हिन्दी", "한국어_हिन्दी"), ("大" * 50, "大" * 40),
         ("lost\udce4nul\0tab\tend\u202e", "lost_nul_tab_end"),
     ],

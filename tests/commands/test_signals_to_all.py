@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import signal
 import subprocess
 import time
@@ -13,13 +15,15 @@ import pytest
 from place import HELD, LIMIT_S, SMALL, Place, until
 from warm_command import Started
 
-SWEEP = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8")
+SWEEP = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size")
 AGAIN = "to continue, run the same command again\n"
+TURNS = "another sweep measures on these CPUs: the two of them take turns"
+STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
 
 AnySweep = Started | subprocess.Popen[str]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def hold(place: Place) -> Path:
     """A model waits for as long as this file is there."""
     file = place.home / "hold"
@@ -29,73 +33,75 @@ def hold(place: Place) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("hold")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
-    place: Place, number: signal.Signals
-) -> None:
-    started = _start(place)
-    _in_training(started)
-    _signal(psutil.Process(started.pid).children(recursive=True)[::-1], number)
+def test_a_sweep_whose_trial_hears_it_first_and_those_that_wait_can_be_gone_on_with(place: Place) -> None:
+    """The others wait for the CPUs, and each of them hears another signal."""
+    first = place.start(*SWEEP, "8")
+    _wait_for_training(first)
+    waiting = [place.start(*SWEEP, str(16 * 2**number)) for number in range(len(STOPPING))]
+    for sweep, number in zip(waiting, STOPPING, strict=True):
+        _read_until(sweep, TURNS)
+        sweep.send_signal(number)
+    for sweep in waiting:
+        _, err = sweep.communicate(timeout=LIMIT_S)
+        assert sweep.returncode == 75
+        assert err.endswith(f"stopped; {AGAIN}")
+    assert len(list((place.home / "results" / "batch-size").glob("logs/*/*.log"))) == 1
+
+    _signal(psutil.Process(first.pid).children(recursive=True)[::-1], signal.SIGUSR1)
     time.sleep(0.1)
-    started.send_signal(number)
-    out, err = started.communicate(timeout=LIMIT_S)
-    assert started.returncode == 75, err
+    first.send_signal(signal.SIGUSR1)
+    out, err = first.communicate(timeout=LIMIT_S)
+    assert first.returncode == 75, err
     assert err.endswith(AGAIN)
     assert "x interrupted: the sweep was" in out
 
 
 @pytest.mark.slow
-def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:
-    started = place.start_cold(*SWEEP)
-    until(lambda: bool(_servers(started)), "the fork server to start")
-    _signal(_servers(started), signal.SIGTERM)
-    _in_training(started)
-    hold.unlink()
-    _, err = started.communicate(timeout=LIMIT_S)
-    assert started.returncode == 0, err
+def test_a_server_that_is_only_starting_ends_no_sweep_and_is_as_those_of_warm_commands(place: Place) -> None:
+    """Threads, open files, whether it leads a session, signals that it ignores: else other tests would show nothing."""
+    cold = place.start_cold(*SWEEP, "8", "--out", "cold")
+    until(lambda: bool(_list_servers(cold)), "the fork server to start")
+    _signal(_list_servers(cold), signal.SIGTERM)
+    warm = place.start(*SWEEP, "8", "--out", "warm")
+    seen = []
+    for sweep in (cold, warm):
+        _wait_for_training(sweep)
+        (server,) = psutil.Process(sweep.pid).children()
+        ignored = re.search(r"SigIgn:\s*(\w+)", Path(f"/proc/{server.pid}/status").read_text())
+        assert ignored is not None
+        files = min(
+            _count_files(server) for _ in range(20)
+        )  # one more is open for the moment in which it forks
+        is_leader = os.getsid(server.pid) == server.pid
+        seen.append((server.num_threads(), files, is_leader, ignored[1], server.cwd()))
+        sweep.kill()
+        sweep.communicate()
+    assert seen[0] == seen[1]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("hold")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
-def test_while_another_sweep_measures_on_these_cpus_it_can_be_gone_on_with_too(
-    place: Place, number: signal.Signals
-) -> None:
-    first = _start(place)
-    until(lambda: any((place.home / "results" / "batch-size").glob("logs/*/*.log")), "a trial to begin")
-    second = place.start(*SWEEP[:-1], "16")
-    until(
-        lambda: len(list((place.home / "results" / "batch-size").glob("records/*/*.1"))) == 2,
-        "the second sweep to claim its trial",
-    )
-    time.sleep(3)  # it is at the CPUs by then
-    second.send_signal(number)
-    _, err = second.communicate(timeout=LIMIT_S)
-    assert second.returncode == 75
-    assert err.endswith(f"stopped; {AGAIN}")
-    assert len(list((place.home / "results" / "batch-size").glob("logs/*/*.log"))) == 1
-    first.kill()
-    first.communicate()
+def _count_files(process: psutil.Process) -> int:
+    time.sleep(0.05)
+    return process.num_fds()
 
 
-def _start(place: Place) -> Started:
-    return place.start(*SWEEP)
+def _read_until(sweep: AnySweep, words: str) -> None:
+    """Reads what it says up to a line with these words."""
+    assert sweep.stderr is not None
+    assert any(words in line for line in sweep.stderr), "it ended before"
 
 
-def _in_training(started: AnySweep) -> None:
+def _wait_for_training(sweep: AnySweep) -> None:
     """Returns once its trial has a leader and a rank."""
-    assert started.stderr is not None
-    assert any("started" in line for line in started.stderr), "it ended before"
-    own = psutil.Process(started.pid)
-    until(lambda: len(own.children(recursive=True)) >= 3, "server, leader and rank")
+    _read_until(sweep, "started")
+    process = psutil.Process(sweep.pid)
+    until(lambda: len(process.children(recursive=True)) >= 3, "server, leader and rank")
     time.sleep(0.3)  # the leader has made the signals its own by now
 
 
-def _servers(started: AnySweep) -> list[psutil.Process]:
+def _list_servers(sweep: AnySweep) -> list[psutil.Process]:
     with contextlib.suppress(psutil.NoSuchProcess):
-        children = psutil.Process(started.pid).children()
-        return [one for one in children if "gpubench.node.launch.server" in one.cmdline()]
+        children = psutil.Process(sweep.pid).children()
+        return [child for child in children if "gpubench.node.launch.server" in child.cmdline()]
     return []
 
 

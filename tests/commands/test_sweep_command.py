@@ -34,7 +34,6 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
 
     # As a spreadsheet or pandas sees it.
     table = place.trials()
-    assert [table.index.name, *table.columns] != []
     assert set(table.columns) | {"batch_size"} == {column.name for column in COLUMNS}
     assert list(table["status"]) == ["ok", "ok"]
     for row in table.to_dict("records"):
@@ -61,20 +60,12 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert {p: p.read_bytes() for p in before} == before
     assert list(place.trials().loc[:16, "epoch_time_s"]) == list(table["epoch_time_s"])
 
-    # Nothing left to do.
+    # Nothing left to do; and the same table, from the newest folder.
     finished = place.run("sweep", *TINY, "--batch-size", "8,16,32")
     assert finished.returncode == 0
     assert re.fullmatch(r".*: 3 done, .*\n", finished.stderr)
-    shown = [line.split()[0] for line in finished.stdout.splitlines() if re.match(r" +\d+ +[\d,]+", line)]
-    assert shown == ["8", "16", "32"]
-    assert place.run("sweep", *TINY, "--batch-size", "8,16,32", "-q").stdout == "results/batch-size\n"
-
-    # The table, from the newest folder.
     shown = place.run("table")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert shown.stdout == finished.stdout
-    as_markdown = place.run("table", "results/batch-size", "--markdown")
-    assert as_markdown.stdout == (place.home / "results" / "batch-size" / "table.md").read_text()
+    assert (shown.returncode, shown.stderr, shown.stdout) == (0, "", finished.stdout)
     assert list_workers(place.home / "results" / "batch-size") == [], "all claims are given back"
 
 

@@ -51,9 +51,8 @@ def test_columns_on_request(table: Table) -> None:
     assert {"batch_size", "epoch_time_growth_pct", "gpu_util_pct", "top1_pct"} <= set(names)
 
 
-@pytest.mark.parametrize("given", ["powr_w", "-powr_w"])
-def test_a_column_that_is_none_names_the_nearest(table: Table, given: str) -> None:
-    ended = table(str(committed.folder("h200x4-2026")), "--columns", given)
+def test_a_column_that_is_none_names_the_nearest(table: Table) -> None:
+    ended = table(str(committed.folder("h200x4-2026")), "--columns", "-powr_w")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("gpubench: unknown column 'powr_w'")
     assert ended.stderr.count("\n") == 1
@@ -71,23 +70,17 @@ def test_the_answer_of_a_folder_is_in_every_form_the_same(table: Table) -> None:
     )
     best = report["rows"][[row["row"] for row in report["rows"]].index(finding["choice"]["row"])]
     assert best["fields"] == {"gpus": 2, "strategy": "ddp", "batch_size": 128}
-    for form in ((), ("--markdown",), ("--why",)):
-        ended = table(folder, *form)
+    shown = {form: table(folder, *form) for form in ((), ("--markdown",), ("--why",))}
+    for ended in shown.values():
         assert (ended.returncode, ended.stderr) == (0, "")
         assert " on 2 GPUs (ddp)" in " ".join(ended.stdout.split())
-    assert max(map(len, table(folder).stdout.splitlines())) <= 80
-
-
-def test_why_has_every_claim_with_its_p_value(table: Table) -> None:
-    folder = str(committed.folder("h200x2-2026"))
-    (report,) = read_json(table, folder)["reports"]
+    assert max(map(len, shown[()].stdout.splitlines())) <= 80
     claims = [claim for finding in report["findings"] for claim in finding["claims"]]
-    lines = table(folder, "--why").stdout.splitlines()
+    lines = shown["--why",].stdout.splitlines()
     verdicts = [line for line in lines if line.endswith((", sure", ", likely", " unknown"))]
     assert len(verdicts) == len(claims) > 20
-    assert (
-        sum(line.endswith(", sure") for line in verdicts) == sum(c["verdict"] == "sure" for c in claims) > 0
-    )
+    count = sum(claim["verdict"] == "sure" for claim in claims)
+    assert sum(line.endswith(", sure") for line in verdicts) == count > 0
 
 
 @pytest.mark.slow
@@ -118,7 +111,6 @@ def test_a_condition_that_no_row_meets_is_told(table: Table) -> None:
     ended = table(folder, "--where", "batch_size>4096")
     assert (ended.returncode, ended.stdout) == (4, "")
     assert ended.stderr == "gpubench: no row meets batch_size>4096\n"
-    assert read_json(table, folder, "--where", "batch_size>4096")["reports"]
 
 
 def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:
@@ -131,7 +123,6 @@ def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:
     ("arguments", "why"),
     [
         (["--why", "--json"], "--why goes with text alone, not with --json; --json has all claims"),
-        (["--why", "--best"], "--why goes with text alone, not with --best; --json has all claims"),
         (["--best", "--csv"], "--best is a command, or data with --json; leave --csv out"),
         (["--csv", "--json"], "--csv and --json are two forms of the same; give one of them"),
     ],
@@ -151,7 +142,6 @@ def test_rows_that_are_chosen_are_counted_wherever_they_go(table: Table) -> None
     assert times == sorted(times, reverse=True)
     said = "12 of 18 rows shown where batch_size>=64, sorted by images_per_s downward; findings and warnings are of all"
     assert ended.stderr == f"gpubench: mobilenet_v2-2gpu: {said} rows\n"
-    assert said in " ".join(table(folder, *options).stdout.split())
     (report,) = read_json(table, folder, *options)["reports"]
     assert report["selection"]["rows"] == 12
 

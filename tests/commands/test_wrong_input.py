@@ -9,93 +9,36 @@ from collections.abc import Sequence
 import pytest
 from place import Place
 
-# (arguments, exit code, words of the line)
+# (arguments, exit code, words of the line): one of each kind of line, the others stand with the modules that say them.
 WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--nosuch"], 2, "No such option: --nosuch"),
     (["swep"], 2, "Did you mean 'sweep'?"),
+    (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
     (["sweep", "--set", "batchsize=8"], 2, "unknown field 'batchsize': did you mean batch_size?"),
     (["sweep", "--set", "batch_size"], 2, "'batch_size' is not FIELD=VALUES"),
     (["sweep", "--model", "mobilnet_v2"], 2, "unknown model 'mobilnet_v2': did you mean mobilenet_v2?"),
     (["sweep", "--model", "gone.py:net"], 2, "there is no file gone.py"),
-    (["sweep", "--variant", "pre-resize"], 2, "unknown variant 'pre-resize': did you mean pre-resized?"),
-    (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean "),
-    (["sweep", "--precision", "fp23"], 2, "precision must be bf16, fp16, fp32 or tf32, not 'fp23'"),
     (["sweep", "--batch-size", "0"], 2, "batch_size must be at least 1, not 0"),
     (["sweep", "--batch-size", "64:16:8"], 2, "'64:16:8' is no range"),
-    (["sweep", "--batch-size", "8", "--batch-per-gpu", "8"], 2, "batch_per_gpu is given beside batch_size"),
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip 'batch_size=1/2': write two fields or more"),
-    (["sweep", "-n", "--ahead"], 2, "No such option: --ahead; leave it out: "),
     (["table", "--by", "strategy"], 2, "No such option: --by; sort rows with gpubench table --sort NAME"),
-    (
-        ["sweep", "--reference", "3"],
-        2,
-        "No such option: --reference; leave it out: rows that are compared stay on one",
-    ),
-    (
-        ["doctor", "--noise"],
-        2,
-        "No such option: --noise; one process says likely at most; measure several with ",
-    ),
-    (
-        ["table", "--train-images", "9"],
-        2,
-        "No such option: --train-images; measure with gpubench sweep --set train_im",
-    ),
-    (["sweep", "--until-top1", "0.6"], 2, "until_top1 0.6: write 60, or 0.6% where so little is meant\n"),
     (["sweep", "--budget", "10"], 2, "--budget 10: write 10m or 10s, for minutes or seconds\n"),
-    (
-        ["sweep", "--model", "vit_base_patch16_224"],
-        2,
-        "convnext_tiny; gpubench data list shows them all\n",
-    ),
-    (["export", "empty", "--format", "latex"], 2, "unknown format 'latex': did you mean tex?"),
-    (["plot", "empty", "--out", "x.gif"], 4, ""),
-    (["sweep", "--batch_size", "8"], 2, "No such option: --batch_size"),
-    (["sweep", "--batch-size"], 2, "'--batch-size' requires an argument; see "),
-    (["sweep", "--device", "cuda"], 4, "on the CPU it runs with --device cpu"),
-    (["sweep", "--within", "0.02"], 2, "within 0.02: write 2% or 0.02%"),
-    (["sweep", "--timeout", "soon"], 2, "timeout: 'soon' is not a time"),
-    (["sweep", "--until-top1", "200"], 2, "until_top1 must be below 100, not 200.0"),
     (["sweep", "--gpu-mem-cap", "12Gi"], 2, "gpu_mem_cap_mib: '12Gi' is not a memory size; write 12GiB"),
     (["sweep", "--bad-images", "skp"], 2, "unknown --bad-images 'skp': did you mean skip?"),
-    (
-        ["sweep", "--epochs", "1", "--set", "warmup_epochs=1"],
-        2,
-        "1 of 1 epoch warm up, which leaves none to measure: write --epochs 2 ",
-    ),
-    (
-        ["sweep", "--device", "cpu", "--set", "launch_cpu=one"],
-        2,
-        "launches kernels on a GPU: leave it out on a CPU",
-    ),
-    (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
+    (["export", "empty", "--format", "latex"], 2, "unknown format 'latex': did you mean tex?"),
+    (["sweep", "--device", "cuda"], 4, "on the CPU it runs with --device cpu"),
     (["sweep", "--gpus", "1,2"], 4, "no trial is left"),
     (["sweep", "--device", "cpu", "--strategy", "dp"], 2, "no trial is left: strategy dp needs GPUs"),
-    (["sweep", "--job", "batch_size=16"], 2, "1 job runs beside none; give two or more"),
     (["sweep", "--pairs"], 2, "--pairs: there are no jobs to pair; give --job two or more times"),
-    (
-        ["sweep", "--pairs", "--job", "gpus=2", "--job", "gpus=1"],
-        2,
-        "pairs share one GPU; job 'gpus=2' has 2",
-    ),
-    (["sweep", "--copies", "0"], 2, "copies must be at least 1, not 0"),
-    (["sweep", "--cpu-sharing", "own"], 2, "cpu_sharing must be pinned or shared, not 'own'"),
-    (["sweep", "--copies", "2", "--until-top1", "60"], 2, "leave top-1 to the trial alone"),
     (["sweep", "group.toml"], 2, "group 'a': 1 job runs beside none"),
     (["sweep", "--data", "empty"], 2, "no images in "),
-    (["sweep", "--data", "cifar11"], 2, "did you mean cifar10?"),
     (["sweep", "gone.toml"], 2, "experiment file gone.toml can't be read"),
-    (["sweep", "empty"], 2, "experiment file empty can't be read: Is a directory"),
     (["sweep", "prose.toml"], 2, "prose.toml is not TOML"),
     (["sweep", "key.toml"], 2, "key.toml: unknown key 'fixd': did you mean fixed?"),
     (["sweep", "value.toml"], 2, "lr must be at most 1e+15, not inf"),
     (["sweep", "--device", "cpu", "--out", "prose.toml"], 4, "prose.toml is a file; name a folder"),
     (["sweep", "--device", "cpu", "--out", "/proc/gpubench"], 4, "/proc/gpubench can't be written"),
-    (
-        ["table", "gone"],
-        4,
-        "gone is not a results folder; name one that gpubench sweep has written, such as results/NAME",
-    ),
+    (["table", "gone"], 4, "gone is not a results folder; name one that gpubench sweep has written"),
     (["table", "empty"], 4, "empty holds no records"),
     (["table", "home"], 4, "home holds results folders, and is none; name one of them: one and two"),
     (["table"], 4, "no results in results"),
@@ -112,7 +55,6 @@ def test_wrong_input_is_one_line_and_nothing_written(
         (place.home / "home" / name / "records").mkdir(parents=True)
     (place.home / "prose.toml").write_text("Once upon a time")
     (place.home / "key.toml").write_text('name = "x"\n[fixd]\nlr = 1.0\n')
-    (place.home / "wrong.toml").write_text('name = "x"\n[fixed]\nbatch_size = 0\n')
     (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
     (place.home / "group.toml").write_text('name = "x"\n[[group]]\nname = "a"\njobs = [{}]\n')
     before = place.files()
@@ -131,15 +73,12 @@ PATHS: list[tuple[Sequence[str], int, str]] = [
         2,
         "bad/a/x.jpg is no file: remove it, or leave it out with --bad-images skip",
     ),
-    (["data", "resize", "bad", "new"], 2, "x.jpg is no file"),
-    (["data", "resize", "pipe", "new"], 2, "pipe/a/x.jpg is no file: remove it"),
     (["sweep", "--data", "./pipe"], 2, "pipe/a/x.jpg is no file: remove it"),
     (["data", "resize", "circle", "new"], 2, "leads back to a folder that it lies in"),
     (["data", "resize", "loop", "new"], 2, "does not exist"),
     (["data", "make", "loop"], 4, "can't use "),
     (["sweep", "--data", LONG], 4, "File name too long"),
     (["sweep", "--model", f"{LONG}.py:net"], 4, "File name too long"),
-    (["sweep", "--device", "cpu", "--out", LONG], 4, "File name too long"),
     (["table", LONG], 4, "File name too long"),
 ]
 

@@ -6,7 +6,7 @@ PYTHONPATH=tests python -m docs_pages.gallery
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpubench.analyze.folder import read_folder
@@ -40,16 +40,15 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
 """Results folder -> the pictures on its page."""
 
 
-def draw_pictures(home: Path) -> Iterator[tuple[Path, bytes]]:
-    """Each path with what is to stand there. `home`: the folder that holds the results folders."""
-    for name in PICTURES:
-        for picture in list_main(home, name):
-            path = home / name / "plots" / f"{make_safe_name(picture.name, 'picture')}.svg"
-            yield path, draw_file(picture.description, "svg")
+def draw_pictures(folder: Path, pictures: Iterable[Picture]) -> Iterator[tuple[Path, bytes]]:
+    """Each path in a results folder with what is to stand there."""
+    for picture in pictures:
+        path = folder / "plots" / f"{make_safe_name(picture.name, 'picture')}.svg"
+        yield path, draw_file(picture.description, "svg")
 
 
 def list_main(home: Path, name: str) -> list[Picture]:
-    """The pictures of a folder's page, in their order there."""
+    """The pictures of a folder's page, in their order there. `home`: the folder that holds the results folders."""
     pictures = {
         picture.name: picture
         for report in make_folder_reports([read_folder(home / name, _refuse)])
@@ -58,9 +57,8 @@ def list_main(home: Path, name: str) -> list[Picture]:
     return [pictures[wanted] for wanted in PICTURES[name]]
 
 
-def begin_page(home: Path, name: str) -> str:
+def begin_page(pictures: Sequence[Picture]) -> str:
     """What stands below the heading of a folder's page: what was found, and its pictures."""
-    pictures = list_main(home, name)
     found = " ".join(f"**{picture.title}.**" for picture in pictures)
     shown = [
         f"![{picture.title}](plots/{make_safe_name(picture.name, 'picture')}.svg)" for picture in pictures
@@ -74,8 +72,10 @@ def _refuse(line: str) -> None:
 
 if __name__ == "__main__":
     try:
-        for path, content in draw_pictures(Path(sys.argv[1] if len(sys.argv) > 1 else "results")):
-            write_whole(path, content)
-            print(path)
+        home = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+        for name in PICTURES:
+            for path, content in draw_pictures(home / name, list_main(home, name)):
+                write_whole(path, content)
+                print(path)
     except GpubenchError as error:
         sys.exit(f"gpubench: {error}")

@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 import gpubench
-from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer, gpus
 from gpubench.doctor.checks import CHECKS, run_checks
 from gpubench.doctor.context import CheckResult
@@ -39,49 +38,11 @@ def by_name(text: str) -> dict[str, dict[str, Any]]:
     return {finding["name"]: finding for finding in json.loads(text)["findings"]}
 
 
-@pytest.fixture(scope="module")
-def at(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder."""
-    return tmp_path_factory.mktemp("here")
-
-
-@pytest.fixture(scope="module")
-def here(at: Path) -> subprocess.CompletedProcess[str]:
-    """For people, through a pipe, in a C locale."""
-    return run(at, LC_ALL="C", PYTHONUTF8="0", COLUMNS="40")
-
-
 @pytest.mark.slow
-def test_a_machine_without_gpus_can_sweep_and_says_where(here: subprocess.CompletedProcess[str]) -> None:
-    assert here.returncode == 0, here.stdout + here.stderr
-    assert gpus.ON_CPU in here.stdout
-    assert " 0 no: " in here.stdout.splitlines()[-1]
-    assert not here.stderr
-
-
-def test_a_pipe_gets_plain_lines_that_are_never_cut(here: subprocess.CompletedProcess[str]) -> None:
-    assert "\x1b" not in here.stdout
-    here.stdout.encode("ascii")
-    lines = [line for line in here.stdout.splitlines() if line.strip().startswith(("ok", "doubt", "no "))]
-    assert len(lines) > 12
-    assert all(line.split()[0] in ("ok", "doubt", "no") for line in lines)
-    assert any(len(line) > 80 for line in lines), "one finding, one line"
-
-
-def test_it_tries_torch_in_earnest(here: subprocess.CompletedProcess[str]) -> None:
-    assert "2 CPU ranks in" in here.stdout
-
-
-def test_it_leaves_nothing_behind(here: subprocess.CompletedProcess[str], at: Path) -> None:
-    assert here.returncode == 0
-    assert list(at.iterdir()) == [], "a look makes no folders"
-
-
-@pytest.mark.slow
-def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
+def test_a_machine_without_gpus_can_sweep_and_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
     ran = run(tmp_path, "--json", GPUBENCH_OUT=str(tmp_path / "mine"))
     assert ran.returncode == 0
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [], "a look makes no folders"
     told = json.loads(ran.stdout)
     assert told["can_sweep"] is True
     assert {"group", "name", "verdict", "found", "remedy", "forbids"} == set(told["findings"][0])
@@ -90,6 +51,8 @@ def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
     assert str(tmp_path / "mine") in found["results"]["found"]
     assert str(tmp_path / "images") in found["images"]["found"]
     assert found["imports"]["verdict"] == "ok"
+    assert "2 CPU ranks in" in found["gloo"]["found"], "torch is tried in earnest"
+    assert any(gpus.ON_CPU in finding["found"] for finding in told["findings"])
     assert all(f["remedy"] for f in told["findings"] if f["verdict"] != "ok")
 
 
@@ -97,9 +60,7 @@ def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("package", "body", "found"),
     [
-        ("torch", "raise ImportError('libcudart.so.13: cannot open shared object file')", "libcudart.so.13"),
         ("torch", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "it died (signal 11)"),
-        ("torch", "import sys; print('rude words', file=sys.stderr); sys.exit(3)", "it died (rude words)"),
         ("torchvision", "raise RuntimeError('operator torchvision::nms does not exist')", "torchvision::nms"),
     ],
 )
@@ -181,28 +142,24 @@ def test_a_sweep_is_refused_where_a_stranger_is_busy(tmp_path: Path, with_gpu: d
     assert "12,288 MiB" in last
     assert "--allow-busy" in last
     assert not list((tmp_path / "results").glob("*/records/*"))
-    ran = subprocess.run([*arguments, "--allow-busy"], timeout=LIMIT_S, check=False, **settings)
-    assert "97 % busy" in ran.stderr
-    # It goes on, and fails for want of a real GPU.
-    assert ran.returncode == 1
 
 
-def test_results_that_cannot_be_written_forbid_it(tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_forbid_it_in_plain_lines_that_are_never_cut(tmp_path: Path) -> None:
+    """For people, through a pipe, in a C locale."""
     (tmp_path / "taken").write_text("")
     fakes = tmp_path / "fakes"
     fakes.mkdir()
     (fakes / "torch.py").write_text("raise ImportError('not wanted in this test')\n")
-    ran = run(tmp_path, GPUBENCH_OUT=str(tmp_path / "taken" / "results"), PYTHONPATH=ahead(fakes))
-    assert ran.returncode == 4
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "COLUMNS": "40", "PYTHONPATH": ahead(fakes)}
+    ran = run(tmp_path, GPUBENCH_OUT=str(tmp_path / "taken" / "results"), **plain)
+    assert (ran.returncode, ran.stderr) == (4, "")
+    assert "\x1b" not in ran.stdout
+    ran.stdout.encode("ascii")
+    lines = [line for line in ran.stdout.splitlines() if line.strip().startswith(("ok", "doubt", "no "))]
+    assert len(lines) > 8
+    assert any(len(line) > 80 for line in lines), "one finding, one line"
     assert "taken is a file" in ran.stdout
     assert ran.stdout.splitlines()[-1].endswith(": results, imports")
-
-
-def test_help_says_what_it_is_for(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "gpubench", "--help"], cwd=tmp_path, text=True, capture_output=True, check=True
-    )
-    assert "doctor" in ran.stdout
 
 
 # ---- how it is told ----
@@ -259,4 +216,3 @@ def test_torch_is_tried_last() -> None:
     modules = [check.__module__.rpartition(".")[2] for checks in CHECKS.values() for check in checks]
     first = modules.index("torch_works")
     assert set(modules[first:]) == {"torch_works"}
-    assert UnusableError.exit_code == 4

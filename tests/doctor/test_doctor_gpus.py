@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
 from typing import Any
 
@@ -107,12 +106,6 @@ def test_what_stands_in_is_a_doubt_and_what_is_lost_a_no(
     assert cost in finding.found
 
 
-def test_values_that_differ_are_told_for_each_gpu() -> None:
-    nvml = Healthy(answers={"power_w": {"GPU-00": 71.0, "GPU-11": 93.0}})
-    told = {finding.name: finding.found for finding in gpus.check_readings(context(nvml))}
-    assert re.fullmatch(r"71 W \(.*\) \| 93 W \(.*\)", told["power"])
-
-
 def test_no_gpu_draws_0_w() -> None:
     wrong = not_ok(at_gpus(context(Healthy(answers={"power_w": {"GPU-00": 0.0}}))))
     assert all("GPU 0: " in wrong[name].found for name in ("power", "idle or not"))
@@ -123,13 +116,6 @@ def test_an_empty_buffer_is_none() -> None:
     wrong = not_ok(list(gpus.check_readings(context(FakeNvml()))))
     assert "keeps no buffer" in wrong["GPU time buffer"].found
     assert "keeps no buffer" in wrong["power buffer"].found
-
-
-def test_one_gpu_of_two_is_told_apart() -> None:
-    nvml = Healthy()
-    del nvml.buffers[gpu(1).uuid, "power_w"]
-    lines = [f for f in gpus.check_readings(context(nvml)) if f.name == "power buffer"]
-    assert [(f.verdict, f.found.partition(":")[0]) for f in lines] == [("ok", "GPU 0"), ("doubt", "GPU 1")]
 
 
 def test_it_speaks_of_visible_gpus_by_their_visible_numbers() -> None:
@@ -152,11 +138,6 @@ def test_all_gpus_busy_forbids_a_sweep() -> None:
     busy = [f for f in gpus.check_others_on_gpus(context(nvml), seconds=0.01) if f.name == "busy"]
     assert len(busy) == 2
     assert all(f.forbids and "--allow-busy" in f.remedy for f in busy)
-
-
-def test_processes_that_cannot_be_listed_are_not_nobody() -> None:
-    found = gpus.check_others_on_gpus(context(Healthy(broken={"processes"})), seconds=0.01)
-    assert not any("nobody" in finding.found for finding in found)
 
 
 def test_an_idle_stranger_and_a_desktop_are_doubts() -> None:
@@ -206,15 +187,3 @@ def test_slices_are_known_for_what_they_lack() -> None:
     found = not_ok(at_gpus(context(nvml)))
     assert "GPU 0: slices" in found["MIG"].found
     assert found["utilisation"].remedy
-
-
-def test_gpus_of_two_kinds_are_a_doubt() -> None:
-    nvml = Healthy(devices=[gpu(0), gpu(1, name="NVIDIA L4", memory_mib=23034)])
-    assert "visible" in not_ok(at_gpus(context(nvml)))
-
-
-def test_names_of_gpus() -> None:
-    four = context(Healthy(devices=[gpu(k) for k in range(4)]))
-    assert four.name_gpus([g.uuid for g in four.machine.gpus]) == "all GPUs"
-    assert four.name_gpus(["GPU-22"]) == "GPU 2"
-    assert four.name_gpus(["GPU-00", "GPU-22"]) == "GPUs 0, 2"

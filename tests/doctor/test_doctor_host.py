@@ -21,16 +21,6 @@ from gpubench.node.watch import host_load
 Usage = namedtuple("Usage", "total used free")
 
 
-def test_versions_are_told() -> None:
-    found = by_name(host.check_versions(context()))
-    assert {"gpubench", "Python", "torch", "torchvision", "system"} == set(found)
-
-
-def test_one_cpu_is_a_doubt() -> None:
-    machine = dataclasses.replace(scripted.computer(), cpu_ids=(0,), cpu_count=1)
-    assert by_name(host.check_cpus(context(machine=machine)))["CPUs"].verdict == "doubt"
-
-
 @pytest.mark.parametrize(("busy", "verdict"), [(3.0, "ok"), (80.0, "doubt")])
 def test_a_busy_host_is_a_doubt(monkeypatch: pytest.MonkeyPatch, busy: float, verdict: str) -> None:
     monkeypatch.setattr(host, "measure_busy_pct", lambda *_: busy)
@@ -52,11 +42,6 @@ def test_shared_memory(monkeypatch: pytest.MonkeyPatch, free: int, verdict: str)
     monkeypatch.setattr(host.shutil, "disk_usage", lambda _: Usage(free, 0, free))
     machine = dataclasses.replace(scripted.computer(gpus=1), cpu_count=16)
     assert by_name(host.check_limits(context(machine=machine)))["shared memory"].verdict == verdict
-
-
-def test_no_shared_memory_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(host, "SHARED", tmp_path / "none")
-    assert by_name(host.check_limits(context()))["shared memory"].verdict == "no"
 
 
 @pytest.mark.parametrize(("soft", "verdict"), [(1024, "doubt"), (4096, "ok"), (resource.RLIM_INFINITY, "ok")])
@@ -108,14 +93,6 @@ def test_gpus_of_a_job() -> None:
 def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GPUBENCH_DATA", str(tmp_path / "images"))
     return tmp_path / "images"
-
-
-def test_images_that_are_to_be_made(images: Path) -> None:
-    found = by_name(host.check_folders(context()))["images"]
-    assert found.verdict == "ok"
-    assert "512 + 64 images" in found.found
-    assert str(images) in found.found
-    assert not images.exists()
 
 
 def test_a_resident_batch_needs_no_images(images: Path) -> None:

@@ -151,7 +151,7 @@ def test_sheets_in_each_dialect_hold_the_same_figures(
 
 
 def test_trials_and_epochs_are_what_a_sweep_leaves(run: Export, tmp_path: Path) -> None:
-    swept(tmp_path / "left", "one", "16,32")
+    swept(tmp_path / "left", "one", "16,32").write_tables()
     for sheet in ("trials", "epochs", "table"):
         exported = run("export", "left", "--format", "csv", "--sheet", sheet).stdout
         left = (tmp_path / "left" / f"{sheet}.csv").read_text()

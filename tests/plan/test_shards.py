@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-
 import pytest
 from fakes import Given
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan import shards
@@ -42,20 +37,27 @@ def deal(whole: Plan, count: int) -> list[list[Unit]]:
 PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
-@given(count=st.integers(1, 50), data=st.data())
-def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataObject) -> None:
+@pytest.mark.parametrize("count", [1, 2, 5, 18, 50])
+def test_the_shards_together_are_the_plan_and_what_belongs_together_stays_together(
+    name: str, count: int
+) -> None:
     whole = PLANS[name]
     shares = deal(whole, count)
-    assert len(shares) == count
-    found = [unit.unit_id for units in shares for unit in units]
-    assert sorted(found) == sorted(unit.unit_id for unit in whole.units)
-    number = data.draw(st.integers(1, count))
-    one = select_part(whole, Shard(number, count))
-    mine = {unit.unit_id for unit in shares[number - 1]}
-    assert list(one.units) == [unit for unit in whole.units if unit.unit_id in mine], "in the plan's order"
-    assert one.experiment == whole.experiment
+    ids = [unit.unit_id for units in shares for unit in units]
+    assert sorted(ids) == sorted(unit.unit_id for unit in whole.units)
+    place = {unit.unit_id: number for number, unit in enumerate(whole.units)}
+    shards_of: dict[object, set[int]] = {}
+    for number, units in enumerate(shares):
+        assert units == sorted(units, key=lambda unit: place[unit.unit_id]), "in the plan's order"
+        for job in (job for unit in units for job in unit.jobs):
+            alone = job.membership.solo if job.membership else job
+            shards_of.setdefault(alone.trial_id, set()).add(number)
+            if whole.device == "cuda":
+                chain = make_chain_key(alone.trial, alone.variant.make_definition())
+                shards_of.setdefault(chain, set()).add(number)
+    assert {len(numbers) for numbers in shards_of.values()} == {1}
+    assert select_part(whole, Shard(1, count)).experiment == whole.experiment
 
 
 def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
@@ -72,35 +74,16 @@ def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
     assert select_parts(whole, ()) is whole
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PLANS)
-@given(count=st.integers(1, 50))
-def test_what_belongs_together_stays_together(name: str, count: int) -> None:
-    whole = PLANS[name]
-    where: dict[object, set[int]] = {}
-    for number, units in enumerate(deal(whole, count)):
-        for job in (job for unit in units for job in unit.jobs):
-            alone = job.membership.solo if job.membership else job
-            where.setdefault(alone.trial_id, set()).add(number)
-            if whole.device == "cuda":
-                where.setdefault(make_chain_key(alone.trial, alone.variant.make_definition()), set()).add(
-                    number
-                )
-    assert {len(numbers) for numbers in where.values()} == {1}
-
-
 def test_a_grid_on_gpus_is_dealt_out_by_chains_and_on_cpus_by_trials() -> None:
     assert len(PLANS["grid"].units) == len(PLANS["cpu"].units) == 18
     assert [len(units) for units in group_inseparable_units(PLANS["grid"])] == [3] * 6
     assert [len(units) for units in group_inseparable_units(PLANS["cpu"])] == [1] * 18
 
 
-@given(st.randoms(use_true_random=False))
-def test_the_deal_does_not_depend_on_who_asks(chance: random.Random) -> None:
+def test_the_deal_does_not_depend_on_who_asks() -> None:
     """Another plan object, made anew, as another task of an array makes it."""
-    number = chance.randint(1, 7)
-    one, other = (select_part(plan(GROUPS), Shard(number, 7)) for _ in range(2))
-    assert [unit.unit_id for unit in one.units] == [unit.unit_id for unit in other.units]
+    first, again = (select_part(plan(GROUPS), Shard(3, 7)) for _ in range(2))
+    assert [unit.unit_id for unit in first.units] == [unit.unit_id for unit in again.units]
 
 
 OPEN = """name = "x"
@@ -123,13 +106,13 @@ LEFT_OPEN = {
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 @pytest.mark.parametrize("name", LEFT_OPEN)
-@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("count", [2, 7])
 def test_machines_with_other_numbers_of_cpus_work_out_the_same_deal(
     name: str, device: str, count: int
 ) -> None:
     """Which trial alone a group is compared with depends on them, and so do its ids: what was asked for does not."""
     deals = set()
-    for cpus in (1, 2, 3, 4, 8, 64):
+    for cpus in (1, 3, 64):
         whole = expand_experiment(
             parse_experiment(LEFT_OPEN[name], "x"), device=device, sources=SOURCES, cpus=cpus
         )
@@ -160,7 +143,7 @@ def test_a_shard_is_read(text: str, found: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0/8", "9/8", "2", "a/b", "2/0", "-1/8", "1/2/3", "1.0/2", "\u0661/\u0662", "1/9999999"],
+    ["", "0/8", "9/8", "2", "a/b", "2/0", "1/2/3", "\u0661/\u0662", "1/9999999"],
 )
 def test_what_is_no_shard_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(
@@ -168,11 +151,3 @@ def test_what_is_no_shard_is_refused_in_one_line(text: str) -> None:
     ) as refused:
         Shard.parse(text)
     assert "\n" not in str(refused.value)
-
-
-def test_each_of_many_pairs_of_shards_shares_nothing() -> None:
-    for count in (2, 5, 18):
-        parts = [
-            {u.unit_id for u in select_part(PLANS["cpu"], Shard(n, count)).units} for n in range(1, count + 1)
-        ]
-        assert all(one.isdisjoint(other) for one, other in itertools.combinations(parts, 2))

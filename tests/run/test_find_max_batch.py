@@ -82,7 +82,7 @@ def sweep(folder: Path, card: Card, there: int = 1, **fields: str) -> SweepState
     work = sweep_of(plan, folder, scripted.computer(gpus=there), nvml=Driver(mib=Held(card)))
     work.load()
     store_plan(work)
-    run_with(card, work, QuietView())
+    run_with(card, work, QuietView(), has_tables=False)
     return work
 
 
@@ -91,7 +91,8 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
     told: list[str] = []
 
     def run(tries: SweepState) -> tuple[SweepSummary, Limits]:
-        ended = run_with(card, tries, Heard(), lambda: len(card.launched) >= stop_after and not card.left)
+        should_stop = lambda: len(card.launched) >= stop_after and not card.left  # noqa: E731
+        ended = run_with(card, tries, Heard(), should_stop, has_tables=False)
         return ended, ended.limits
 
     for one in list_searches(work):
@@ -120,34 +121,14 @@ def tried(card: Card) -> list[int]:
 
 
 @pytest.mark.slow
-def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
-    """12,340 MiB are there: 1,134 images."""
+def test_the_line_leads_to_the_edge_in_a_few_tries_that_tell_of_memory_alone(tmp_path: Path) -> None:
+    """12,340 MiB are there: 1,134 images. Who reads from first steps that larger batches don't pay is misled."""
     card = Card(12_340)
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
     lines = found(work, card)
     assert edges(work) == {"": MemoryEdge(ran=1_134, full=1_150)}
     assert lines == lines_of(edges(work))
     assert tried(card) == [1134, 1150]
-
-
-@pytest.mark.slow
-def test_without_a_line_sizes_are_doubled_and_halved(tmp_path: Path) -> None:
-    card = Card(12_340)
-    work = sweep(tmp_path, card, batch_size="16")
-    found(work, card)
-    edge = edges(work)[""]
-    assert edge.full is not None
-    assert edge.ran <= 1_134 < edge.full
-    assert edge.full - edge.ran <= 16
-    assert tried(card)[:3] == [32, 64, 128]
-
-
-@pytest.mark.slow
-def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
-    """Their times are of first steps: who reads that larger batches don't pay from these is misled."""
-    card = Card(12_340)
-    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
-    found(work, card)
     results = work.runner.results
     ran = [row for record in results.read_records() if (row := make_row(record)).batch_size == 1_134]
     assert [describe_trial_end(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
@@ -164,6 +145,7 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(tmp_path: Path) -> None:
+    """Without a line through memory, so that sizes are doubled and halved."""
     card = Card(12_340)
     work = sweep(tmp_path, card, batch_size="16")
     found(work, card, stop_after=3)
@@ -173,6 +155,10 @@ def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(
     work = sweep(tmp_path, again, batch_size="16")
     said = found(work, again)
     assert not set(tried(again)) & set(before)
+    assert [*before, *tried(again)][:3] == [32, 64, 128]
+    edge = edges(work)[""]
+    assert edge.full is not None
+    assert edge.ran <= 1_134 < edge.full <= edge.ran + 16
     last = Card(12_340)
     assert found(sweep(tmp_path, last, batch_size="16"), last) == said
     assert tried(last) == []

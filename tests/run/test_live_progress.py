@@ -54,11 +54,6 @@ def test_from_then_on_the_trial_itself_does(part: float, own: float) -> None:
     assert left_s(at_part(part)) == pytest.approx(own + 7)
 
 
-def test_before_its_first_step_and_while_it_fills() -> None:
-    assert left_s(JobProgress()) == pytest.approx(100 - 30 + 7)
-    assert left_s(JobProgress(epoch=1, step=5, steps=1000, filling=True)) == pytest.approx(7.0)
-
-
 def shown(unit: Unit, progress: list[JobProgress], **seconds: float) -> live_view.LiveProgress:
     given: dict[str, Any] = {
         "spent_s": 30.0,
@@ -140,12 +135,6 @@ def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
     assert "longer than planned, about 7 s left" in told(130.0), "for those after it"
 
 
-def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
-    between = [JobProgress(epoch=1, steps=1000, measured=True, between=True)]
-    assert shown(a_unit(until_top1="70"), between).note == "evaluating"
-    assert shown(a_unit(), between).note == ""
-
-
 def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     group = apply_options(
         parse_experiment(BASE, "test"), Options(jobs=[f"batch_size={size}" for size in (16, 32, 64)])
@@ -175,11 +164,3 @@ def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
     assert shown(unit, [early, late]).step == 10
     warm = replace(warms, step=9)
     assert [shown(unit, jobs).step for jobs in ([early, warm], [warm, early])] == [9, 9]
-
-
-def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:
-    pair = apply_options(parse_experiment(BASE, "test"), Options(jobs=["batch_size=16", "batch_size=32"]))
-    *_, unit = expand_experiment(pair, device="cpu", sources=Given()).units
-    assert shown(unit, [JobProgress(), JobProgress()]).note == "starting"
-    half = [JobProgress(step=500, steps=1000, measured=True)]
-    assert shown(a_unit(epochs="1", warmup_epochs="0"), half).left.seconds == pytest.approx(30 + 7)

@@ -107,15 +107,3 @@ def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(
     assert "of 2 done" not in left
     assert left.count("epoch s") == 1
     assert left.splitlines()[-1].startswith("stopped; ")
-
-
-@pytest.mark.slow
-def test_without_a_terminal_a_line_a_trial_and_one_a_round(tmp_path: Path, warm_command: WarmCommand) -> None:
-    words = (*SWEEP, "--rounds", "2", "--out", str(tmp_path / "out"))
-    said = warm_command.run(words, cwd=tmp_path, env=os.environ, timeout=60).stderr
-    kinds = re.findall(r"^(\[\d/2\].*(?:started|ok)|round \d of 2:?)", said, re.MULTILINE)
-    assert [re.sub(r".*(started|ok)$", r"\1", kind) for kind in kinds] == [
-        "started", "ok", "started", "ok", "round 1 of 2:", "round 2 of 2", "started", "ok", "started", "ok",
-        "round 2 of 2:",
-    ]  # fmt: skip
-    assert "\x1b" not in said

@@ -22,9 +22,9 @@ from pathlib import Path
 import pytest
 from place import TINY
 
-VIEWS = ("one", "two", "three")
+VIEWS = ("first", "second")
 CACHED_S = 60
-GRID = (*TINY[:-2], "--variant", "synthetic", "--batch-size", "8,16,32,64", "--set", "train_images=128")
+GRID = (*TINY[:-2], "--variant", "synthetic", "--batch-size", "8,16,32", "--set", "train_images=64")
 REQUIRED = os.environ.get("GPUBENCH_BINDFS") == "required"
 
 
@@ -51,7 +51,7 @@ def views(home: Path) -> Iterator[list[Path]]:
 
 @pytest.mark.slow
 def test_the_caches_of_this_test_are_stale(tmp_path: Path) -> None:
-    with views(tmp_path) as (one, two, _):
+    with views(tmp_path) as (one, two):
         assert not (two / "x").exists()
         (one / "x").touch()
         # Otherwise the other test shows nothing.
@@ -76,10 +76,10 @@ def test_nothing_is_measured_twice_and_nothing_is_lost(tmp_path: Path) -> None:
             )  # fmt: skip
             time.sleep(0.5)  # so that the caches differ
         told = [one.communicate(timeout=240) for one in running]
-        assert [one.returncode for one in running] == [0, 0, 0], told
+        assert [one.returncode for one in running] == [0, 0], told
         folder = tmp_path / "real" / "all"
         stored = [json.loads(path.read_text()) for path in folder.glob("records/*/*.json")]
         assert Counter((one["trial"]["batch_size"], one.get("round", 1)) for one in stored) == {
-            (size, number): 1 for size in (8, 16, 32, 64) for number in (1, 2)
+            (size, number): 1 for size in (8, 16, 32) for number in (1, 2)
         }
-        assert len((folder / "trials.csv").read_text().splitlines()) == 9, "the last one has all"
+        assert len((folder / "trials.csv").read_text().splitlines()) == 7, "the last one has all"

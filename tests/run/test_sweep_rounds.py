@@ -22,7 +22,6 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import Options
-from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
 from gpubench.run.announce import print_plan
 from gpubench.run.closing import print_result
@@ -35,28 +34,13 @@ BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size 
 BASE += "[run]\n"
 
 
-class Watched(Heard):
-    """Keeps what is shown while a trial runs, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shown: list[LiveProgress] = []
-        self.ended: list[str] = []
-        """What is said at the end of each round."""
-
-    def update(self, progress: LiveProgress) -> None:
-        self.shown.append(progress)
-
-    def show_round_end(self, line: str) -> None:
-        self.ended.append(line)
-
-
 @dataclasses.dataclass(kw_only=True)
 class Desk:
     """A results folder, and sweeps in rounds into it one after the other."""
 
     folder: Path
-    view: Watched = dataclasses.field(default_factory=Watched)
+    view: Heard = dataclasses.field(default_factory=Heard)
+    last_work: SweepState = dataclasses.field(init=False)
 
     def work(
         self, *, retry: str = "", fresh: bool = False, jobs: tuple[str, ...] = (), **asked: Any
@@ -79,8 +63,9 @@ class Desk:
         work = self.work(**asked)
         work.runner.results.create()
         store_plan(work)
-        self.view, launcher = Watched(), launcher or Scripted()
-        summary = run_with(launcher, work, self.view, stop)
+        self.view, launcher = Heard(), launcher or Scripted()
+        summary = run_with(launcher, work, self.view, stop, has_tables=False)
+        self.last_work = work
         launcher.close()
         return summary
 
@@ -99,10 +84,12 @@ class Desk:
         return sorted((r.trial["batch_size"] or 0, r.round, r.attempt, r.status) for r in self.records())
 
     def rows(self) -> pd.DataFrame:
+        self.last_work.write_tables()
         return pd.read_csv(self.folder / "trials.csv")
 
     def explain_stop(self, batch: int) -> pd.Series[Any]:
         """The line of table.csv."""
+        self.last_work.write_tables()
         table = pd.read_csv(self.folder / "table.csv")
         return table[table["batch_size"] == batch].iloc[0]
 
@@ -171,9 +158,7 @@ def test_more_rounds_later_add_to_those_there_are_and_fewer_take_none_away(desk:
     assert desk.explain_stop(16).repeats == 4
 
 
-@pytest.mark.parametrize(
-    "ran", [3, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 4, 5))]
-)
+@pytest.mark.parametrize("ran", [3, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 4))])
 def test_wherever_it_is_stopped_the_same_command_goes_on(desk: Desk, ran: int) -> None:
     launcher = Scripted()
     stopped = desk.sweep(launcher, rounds=3, stop=lambda: len(launcher.launched) >= ran and not launcher.left)

@@ -27,35 +27,29 @@ def tries(folder: Path, **files: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wait", ["sys.stdin.read() or time.sleep(60)", "exec('while True: pass')"])
-def test_a_model_that_is_not_ready_in_time_is_not_refused(tmp_path: Path, wait: str) -> None:
-    said: list[str] = []
-    began = time.monotonic()
-    slow = f"import sys, time\ndef net(num_classes):\n    {wait}\n"
-    checks.run_tries(NODE, tries(tmp_path, fine=NET, slow=slow), 2, said.append)
-    assert time.monotonic() - began < 50
-    (line,) = said
+def test_a_model_that_is_not_ready_in_time_is_not_refused_and_no_disk_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk for temporary files may be full."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    lines: list[str] = []
+    slow = "import sys\ndef net(num_classes):\n    while not sys.stdin.read(): pass\n"
+    checks.run_tries(NODE, tries(tmp_path, fine=NET, slow=slow), 2, lines.append)
+    (line,) = lines
     assert line.startswith(f"model '{tmp_path}/slow.py:net': not ready after 2 s")
     assert "\n" not in line
-
-
-@pytest.mark.slow
-def test_no_disk_is_needed_to_try_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one for temporary files may be full."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    checks.run_tries(NODE, tries(tmp_path, fine=NET), 20, lambda _: None)
 
 
 @pytest.mark.slow
 def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_is_no_answer(
     tmp_path: Path,
 ) -> None:
-    loud = "import subprocess\nprint('{\"error\": \"no\"}', flush=True)\nsubprocess.Popen(['sleep', '20'])\n"
+    loud = "import subprocess\nprint('{\"error\": \"no\"}', flush=True)\nsubprocess.Popen(['sleep', '120'])\n"
     dies = "import os\nos.write(2, b'last words\\n')\nos.abort()\n"
     began = time.monotonic()
     with pytest.raises(
         UsageError, match=r"dies\.py:net': its process died while it was tried \(last words\)"
     ):
-        checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 30, pytest.fail)
+        checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 200, pytest.fail)
     # It does not wait for what the file has started.
-    assert time.monotonic() - began < 19
+    assert time.monotonic() - began < 110

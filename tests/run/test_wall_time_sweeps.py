@@ -37,7 +37,7 @@ def sweep(
     work.load()
     wall_time = WallTime(job="SLURM job 7", ends_s=time.monotonic() + left_s, whole_s=whole_s)
     launcher = Scripted()
-    return run_with(launcher, work, Heard(), wall_time=wall_time), launcher
+    return run_with(launcher, work, Heard(), wall_time=wall_time, has_tables=False), launcher
 
 
 def lengths(launcher: Scripted) -> list[int | None]:

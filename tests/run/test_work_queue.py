@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +67,7 @@ def test_what_somebody_else_has_measured_meanwhile_is_done(tmp_path: Path) -> No
     plan = plan_of("cpu", batch_size="8,16")
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
     queue = open_queue(first)
-    run_with(Scripted(), second, Heard())
+    run_with(Scripted(), second, Heard(), has_tables=False)
     assert queue.choose_turn(unit(plan, 8), 1) == ("done", "")
     # What the other has stored is known from now on.
     assert sorted(one.trial["batch_size"] for one in first.records) == [8, 16]
@@ -82,7 +81,7 @@ def test_what_is_stored_while_it_is_claimed_is_done(tmp_path: Path, monkeypatch:
     queue = open_queue(first)
 
     def measure_elsewhere(*_: object) -> str:
-        run_with(Scripted(), second, Heard())
+        run_with(Scripted(), second, Heard(), has_tables=False)
         return "mine"
 
     monkeypatch.setattr(queue.claims, "claim_item", measure_elsewhere)
@@ -106,7 +105,7 @@ def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None
     failing = Scripted(lambda _: scripted.raises)
     queue = open_queue(first)
     # Nor does one try it again and again.
-    assert run_with(failing, second, Heard()).failed == 1
+    assert run_with(failing, second, Heard(), has_tables=False).failed == 1
     assert queue.choose_turn(unit(plan, 8), 1)[0] == "done"
 
 
@@ -115,7 +114,7 @@ def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
     queue = open_queue(first)
     launcher = Scripted()
-    run_with(launcher, second, Heard(), lambda: bool(launcher.launched))
+    run_with(launcher, second, Heard(), lambda: bool(launcher.launched), has_tables=False)
     assert [one.status for one in second.records] == ["interrupted"]
     assert queue.choose_turn(unit(plan, 8), 1) == ("run", "")
 
@@ -124,7 +123,7 @@ def test_a_round_of_another_is_no_answer_to_this_one(tmp_path: Path) -> None:
     plan = plan_of("cpu", rounds=2, batch_size="8")
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
     queue = open_queue(first)
-    run_with(Scripted(), second, Heard())
+    run_with(Scripted(), second, Heard(), has_tables=False)
     assert queue.choose_turn(unit(plan, 8), 1)[0] == "done"
     assert queue.choose_turn(unit(plan, 8), 2)[0] == "run"
 
@@ -157,23 +156,6 @@ def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -
     for lot in set(lots):
         of_lot = [item for item in planned if queue.lots[item.unit.unit_id] == lot]
         assert of_lot == [item for item in given if queue.lots[item.unit.unit_id] == lot]
-
-
-def test_batch_sizes_of_one_configuration_stand_together(tmp_path: Path) -> None:
-    """In whatever order a round has them, so that one node measures most of what is compared."""
-    plan = plan_of("cpu", batch_size="8,16,32", precision="fp32,bf16")
-    work = sweep_in(tmp_path, plan)
-    queue = open_queue(work)
-    queue.place = 0.0
-    given = random.Random(3).sample(work.list_round(1), 6)
-    trials = [item.unit.jobs[0].trial for item in queue.list_in_queue_order(given)]
-    before = [item.unit.jobs[0].trial for item in given]
-    assert [one for one, _ in itertools.groupby(one.precision for one in before)] not in (
-        ["fp32", "bf16"],
-        ["bf16", "fp32"],
-    )
-    first = before[0].precision
-    assert trials == sorted(before, key=lambda one: one.precision != first)
 
 
 def test_beside_others_it_begins_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +192,7 @@ def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> No
         nvml=Driver(mib={os.getpid(): 8000.0}),
     )
     queue = open_queue(work)
-    run_with(Scripted(), ran, Heard())
+    run_with(Scripted(), ran, Heard(), has_tables=False)
     claim_elsewhere(queue, unit(plan, 64))
     # 16 times 8,000 MiB is less than 90 % of 143,771.
     assert queue.choose_turn(unit(plan, 256), 1)[0] == "run"
@@ -232,7 +214,7 @@ def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_p
         sweep_in(tmp_path, plan_of("cuda", batch_size="16"), gpus=1),
     )
     queue = open_queue(first)
-    run_with(Scripted(lambda _: scripted.runs_out_of_gpu_memory), second, Heard())
+    run_with(Scripted(lambda _: scripted.runs_out_of_gpu_memory), second, Heard(), has_tables=False)
     turn, why = queue.choose_turn(unit(plan, 64), 1)
     assert turn == "skip"
     assert why.startswith("batch 16 ")
@@ -269,22 +251,12 @@ def test_what_is_stored_while_the_tables_are_written_is_in_them(
     assert len((tmp_path / "trials.csv").read_text().splitlines()) == 3
 
 
-def test_who_breaks_off_before_anything_is_stored_writes_no_tables_whatever_plan_lies_there(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "plans").mkdir()
-    (tmp_path / "plans" / "x-12345678.toml").write_text("name = [")
-    work = sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
-    work.leave_folder()
-    assert (work.unwritten, list(tmp_path.glob("*.csv"))) == ("", [])
-
-
 def test_a_claim_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(tmp_path: Path) -> None:
     plan = plan_of("cuda", batch_size="16,64")
     work = sweep_in(tmp_path, plan, gpus=1)
     ran = sweep_in(tmp_path, plan_of("cuda", batch_size="16"), gpus=1)
     queue = open_queue(work)
-    run_with(Scripted(lambda _: scripted.raises), ran, Heard())
+    run_with(Scripted(lambda _: scripted.raises), ran, Heard(), has_tables=False)
     claim_elsewhere(queue, unit(plan, 16))
     # 16 has failed, and says nothing of memory.
     assert queue.choose_turn(unit(plan, 64), 1)[0] == "run"
@@ -297,8 +269,8 @@ def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path:
     for work in (two, one):
         work.runner.results.create()
         work.load()
-    run_with(Scripted(), two, Heard())
-    summary = run_with(Scripted(), one, Heard())
+    run_with(Scripted(), two, Heard(), has_tables=False)
+    summary = run_with(Scripted(), one, Heard(), has_tables=False)
     assert summary.ran == 2
     assert {
         len(set(work.find_counting_records()) & {job.trial_id for job in plan.jobs}) for work in (one, two)
@@ -325,7 +297,7 @@ def test_a_budget_leaves_the_first_round_whole(tmp_path: Path) -> None:
                     file.write("nothing\n")
         return False
 
-    summary = run_with(Scripted(), work, Heard(), give_back)
+    summary = run_with(Scripted(), work, Heard(), give_back, has_tables=False)
     assert sorted(r.trial["batch_size"] for r in work.records if r.round == 1) == [8, 16]
     assert summary.limits.certainty.is_over_budget
 
@@ -347,10 +319,10 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
     def take_over() -> bool:
         if launcher.launched and not heir.measured:
             frozen.runner.cpu_locks.release()  # as if on another host
-            assert run_with(Scripted(), heir, Heard()).ran == 1
+            assert run_with(Scripted(), heir, Heard(), has_tables=False).ran == 1
         return False
 
-    run_with(launcher, frozen, Heard(), take_over)
+    run_with(launcher, frozen, Heard(), take_over, has_tables=False)
     records = Results(tmp_path).read_records()
     assert sorted(r.claim.rpartition(".")[2] for r in records) == ["1", "2"]
     (counts,) = select_counting(records).values()
@@ -363,11 +335,11 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
 
 def test_a_record_that_was_taken_away_is_measured_again(tmp_path: Path) -> None:
     plan = plan_of("cpu", batch_size="8")
-    run_with(Scripted(), sweep_in(tmp_path, plan), Heard())
+    run_with(Scripted(), sweep_in(tmp_path, plan), Heard(), has_tables=False)
     for path in (tmp_path / "records").glob("*/*.json"):
         path.unlink()
     again = sweep_in(tmp_path, plan)
-    assert run_with(Scripted(), again, Heard()).ran == 1
+    assert run_with(Scripted(), again, Heard(), has_tables=False).ran == 1
     assert [r.claim.rpartition(".")[2] for r in again.records] == ["2"]
     rule = audit_folder(read_folder(tmp_path, print))[2]
     assert (rule.number, rule.verdict) == (3, "broken")
@@ -376,10 +348,10 @@ def test_a_record_that_was_taken_away_is_measured_again(tmp_path: Path) -> None:
 
 def test_a_folder_that_has_lost_its_id_goes_on_under_that_of_its_attempts(tmp_path: Path) -> None:
     plan = plan_of("cpu", rounds=2, batch_size="8")
-    run_with(Scripted(), sweep_in(tmp_path, plan_of("cpu", batch_size="8")), Heard())
+    run_with(Scripted(), sweep_in(tmp_path, plan_of("cpu", batch_size="8")), Heard(), has_tables=False)
     (tmp_path / "records" / "folder-id").unlink()
     again = sweep_in(tmp_path, plan)
-    assert run_with(Scripted(), again, Heard()).ran == 1
+    assert run_with(Scripted(), again, Heard(), has_tables=False).ran == 1
     assert len({r.folder_id for r in again.records}) == 1
     assert [r.round for r in select_counting(Results(tmp_path).read_records()).values()] == [1, 2]
 
@@ -387,7 +359,7 @@ def test_a_folder_that_has_lost_its_id_goes_on_under_that_of_its_attempts(tmp_pa
 @pytest.mark.parametrize("content", ["", "xyz", "0123456789abcdef"])
 def test_a_damaged_id_of_a_folder_is_one_line(tmp_path: Path, content: str) -> None:
     plan = plan_of("cpu", batch_size="8")
-    run_with(Scripted(), sweep_in(tmp_path, plan), Heard())
+    run_with(Scripted(), sweep_in(tmp_path, plan), Heard(), has_tables=False)
     (tmp_path / "records" / "folder-id").write_text(content)
     with pytest.raises(UnusableError, match=r"folder-id is damaged: [^\n]*$"):
-        run_with(Scripted(), sweep_in(tmp_path, plan, fresh=True), Heard())
+        run_with(Scripted(), sweep_in(tmp_path, plan, fresh=True), Heard(), has_tables=False)
