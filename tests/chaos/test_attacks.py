@@ -29,12 +29,10 @@ LONGEST_DELAY_S = 0.4
 """After a moment's beginning: a trial of these sweeps takes longer on any machine, as a rule."""
 
 SHORT: tuple[tuple[str, str, int], ...] = (
-    ("stop-server", "plain", 1),
     ("stop-rank", "ddp", 1),
     ("kill-maker", "images", 0),
     ("full-results", "plain", 1),
     ("kill-parent", "group", 1),
-    ("term-parent", "ddp", 0),
     ("kill-server", "plain", 1),
     ("term-leader", "plain", 0),
     ("kill-loader", "loaders", 1),

@@ -166,9 +166,7 @@ TWINS = {kind: f"t{number:012x}" for number, kind in enumerate(RECORDS)}
 
 COMMANDS: dict[str, Callable[[Home], tuple[object, ...]]] = {
     "table": lambda home: ("table", home.folder),
-    "markdown": lambda home: ("table", home.folder, "--markdown"),
-    "columns": lambda home: ("table", home.folder, "--columns", "energy_j,slowdown,loss,images_per_joule"),
-    "audit": lambda home: ("audit", home.folder),
+    "markdown": lambda home: ("table", home.folder, "--markdown", "--columns", "energy_j,slowdown,loss"),
     "audit of rules": lambda home: ("audit", home.folder, "--json"),
     "predict": lambda home: ("predict", home.folder),
     "predict jobs": lambda home: ("predict", home.folder, "--experiment", home.other),
@@ -271,9 +269,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", ["half", "fifo", "dangling-link", "folder", "newer", "attempt 2", "attempt 1000000000"]
-)
+@pytest.mark.parametrize("kind", ["dangling-link", "newer", "attempt 1000000000"])
 def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, kind: str) -> None:
     path = place.record(16)
     damage(path, RECORDS[kind])
@@ -307,7 +303,7 @@ def told_of(place: Home, path: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["half", "trial.batch_size 0", "fifo"])
+@pytest.mark.parametrize("kind", ["trial.batch_size 0", "fifo"])
 def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
     place: Home, kind: str
 ) -> None:
@@ -393,7 +389,7 @@ TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", ["trials.csv", "table.md"])
 def test_a_table_that_can_not_be_written_ends_no_sweep(
     place: Home, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,31 +460,27 @@ def parent_of(stored: Any, way: tuple[Any, ...]) -> Any:
     return stored
 
 
-def tell_of(place: Home, path: Path, stored: Any) -> None:
-    """No table, no audit and no prediction breaks off where a record is this one."""
-    text = path.read_text()
-    path.write_text(json.dumps(stored))
-    try:
-        for name in ("markdown", "audit of rules", "predict", "columns"):
-            assert gpubench(*COMMANDS[name](place)).code == 0
-    finally:
-        path.write_text(text)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@given(data=st.data(), of_group=st.booleans())
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_the_reader_lets_through_can_be_told(
-    place: Home, data: st.DataObject, of_group: bool
-) -> None:
-    """Other values of the same kind, two places at once."""
-    path = place.group() if of_group else place.record(64)
-    stored = json.loads(path.read_text())
-    for _ in range(2):
-        way = data.draw(st.sampled_from(places(stored)))
-        parent = parent_of(stored, way)
-        value = parent[way[-1]]
-        kind = FIGURES if isinstance(value, (int, float)) else WORDS if isinstance(value, str) else PARTS
-        parent[way[-1]] = data.draw(kind)
-    tell_of(place, path, stored)
+@given(data=st.data())
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_reader_lets_through_can_be_told(place: Home, data: st.DataObject) -> None:
+    """Other values of the same kind, two places at once, in two trials and their group: no command breaks off."""
+    texts = {path: path.read_text() for path in (place.record(16), place.record(64), place.group())}
+    try:
+        for path, text in texts.items():
+            stored = json.loads(text)
+            for _ in range(2):
+                way = data.draw(st.sampled_from(places(stored)))
+                parent = parent_of(stored, way)
+                value = parent[way[-1]]
+                kind = (
+                    FIGURES if isinstance(value, (int, float)) else WORDS if isinstance(value, str) else PARTS
+                )
+                parent[way[-1]] = data.draw(kind)
+            path.write_text(json.dumps(stored))
+        for name in ("markdown", "audit of rules", "predict"):
+            assert gpubench(*COMMANDS[name](place)).code == 0
+    finally:
+        for path, text in texts.items():
+            path.write_text(text)
