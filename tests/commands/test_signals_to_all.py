@@ -37,7 +37,7 @@ def test_a_sweep_whose_trial_hears_it_first_and_those_that_wait_can_be_gone_on_w
     """The others wait for the CPUs, and each of them hears another signal."""
     first = place.start(*SWEEP, "8")
     _wait_for_training(first)
-    waiting = [place.start(*SWEEP, str(16 * 2**number)) for number in range(len(STOPPING))]
+    waiting = [place.start(*SWEEP, batch) for batch in ("4", "16", "32", "64")]
     for sweep, number in zip(waiting, STOPPING, strict=True):
         _read_until(sweep, TURNS)
         sweep.send_signal(number)
