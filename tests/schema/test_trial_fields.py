@@ -85,12 +85,13 @@ def test_a_new_field_changes_no_id(extended: Path) -> None:
 
 READ = """
 import sys
+from pathlib import Path
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.render import terminal
 for path in sys.argv[1:]:
-    folder = read_folder(path, print)
+    folder = read_folder(Path(path), print)
     print(terminal.format_text(make_folder_reports([folder])), audit_folder(folder))
 """
 
