@@ -1,6 +1,6 @@
 """What is claimed of two rows of a table, and how sure it is.
 
-Three steps, each without the next: `analyze` makes claims out of frames, `stats.decisions.decide` gives each its
+Three steps, each without the next: `analyze` makes claims out of frames, `stats.decisions.decide_claims` gives each its
 verdict, `analyze` again puts decided claims together to findings (`core.findings`).
 """
 

@@ -54,12 +54,9 @@ def test_power(noise: float, rounds: int, at_least: dict[float, int]) -> None:
     assert all(shares[effect] >= least for effect, least in at_least.items()), shares
 
 
+@pytest.mark.parametrize("rate", [rate_steps, rate_others])
 @pytest.mark.parametrize(
-    ("noise", "rate"),
-    [
-        ("normal", rate_others),
-        *(pytest.param(name, rate_steps, marks=pytest.mark.slow) for name in NOISES if name != "normal"),
-    ],
+    "noise", [pytest.param(name, marks=[pytest.mark.slow] * (name != "normal")) for name in NOISES]
 )
 def test_honesty(noise: str, rate: Callable[..., Rates]) -> None:
     """Equal and unequal noises, truths without an effect in all, some or the last rows."""

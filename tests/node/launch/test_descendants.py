@@ -45,8 +45,8 @@ end(first)
 time.sleep(0.05)  # beginnings are told in hundredths of a second
 other = started(first.pid)
 assert other.pid == first.pid
-if what == "kill":
-    descendants.kill([known])
+if what == "kill_processes":
+    descendants.kill_processes([known])
 elif what == "kill_group":
     descendants.kill_group(known)
 else:
@@ -57,7 +57,7 @@ os.killpg(other.pid, 9)
 """
 
 
-@pytest.mark.parametrize("what", ["kill", "kill_group", "list_descendants"])
+@pytest.mark.parametrize("what", ["kill_processes", "kill_group", "list_descendants"])
 def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str) -> None:
     inside = [sys.executable, "-c", textwrap.dedent(REUSED), what]
     out = subprocess.run(
