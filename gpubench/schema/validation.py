@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
-from gpubench.basics.quoted import quote_value
+from gpubench.basics.quoted import LONGEST_SHOWN, clean_line, quote_value
 from gpubench.schema.field import Bounds
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ def _describe_allowed(what: str, held: Any) -> str:
         choices = [str(choice) for arm in _list_union_types(held) for choice in getattr(arm, "values", ())]
         if choices:
             return f"must be {' or '.join(filter(None, (', '.join(choices[:-1]), choices[-1])))}"
-    return f"is refused: {what.replace('`', '')}"
+    return f"is refused: {clean_line(what.replace('`', ''), LONGEST_SHOWN)}"
 
 
 def _quote(value: Any) -> str:

@@ -23,6 +23,7 @@ from gpubench.plan.experiment_file import (
     parse_experiment,
 )
 from gpubench.plan.plan import expand_experiment
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import FIELDS
 from gpubench.schema.validation import InvalidValueError, convert_value
@@ -216,3 +217,9 @@ def test_where_something_is_wrong_and_what(value: dict[str, Any], path: str, pro
 def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
     with pytest.raises(InvalidValueError, match="unknown key 'batchsize': did you mean batch_size"):
         make_trial({"batchsize": 16})
+
+
+def test_a_long_wrong_choice_in_a_pair_is_quoted_in_part() -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        convert_value({"forced": ["9" * 5000, ""], "launched": 0.0, "finished": 0.0}, Attempt)
+    assert len(str(caught.value)) < 300

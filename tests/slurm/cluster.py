@@ -106,6 +106,13 @@ class Cluster:
         assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
 
+    def is_given_time(self, job: str, *, minutes: int) -> bool:
+        """Sets a job's time limit. False where SLURM takes no change: while a start of it is ending."""
+        command = ("scontrol", "update", f"JobId={job}", f"TimeLimit={minutes}")
+        return not subprocess.run(
+            command, env=self.environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+        ).returncode
+
     def submit_as(self, user: User, script: str, *options: str) -> str:
         """The same of another user's job, which begins in that user's home."""
         out = ("--parsable", f"--output={user.home}/%j.out", f"--chdir={user.home}")
