@@ -162,9 +162,12 @@ def test_a_rate_is_that_of_the_loaders_though_they_had_filled_up(train):
 def test_a_window_lasts_as_long_as_asked(train):
     ran = train(**STREAM, model=MODELS + "slow_step", window=0.45, data=None)
     warm_up, window = ran.outcome.epochs
-    assert (warm_up.warmup, warm_up.steps, window.warmup) == (True, 11, False)
-    # Each step takes a little more than 0.1 s.
-    assert window.steps == 5
+    assert (warm_up.warmup, window.warmup) == (True, False)
+    # Each step takes 0.1 s and a little more: on a busy machine as much more as saves one step. By made-up times
+    # test_protocols.py counts exactly.
+    assert warm_up.steps in (10, 11)
+    assert window.steps in (4, 5)
+    assert window.t1 - window.t0 >= 0.4
     assert ran.outcome.result["epoch_time_source"] == "steady"
 
 
