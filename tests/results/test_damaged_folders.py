@@ -166,7 +166,10 @@ TWINS = {kind: f"t{number:012x}" for number, kind in enumerate(RECORDS)}
 
 COMMANDS: dict[str, Callable[[Home], tuple[object, ...]]] = {
     "table": lambda home: ("table", home.folder),
-    "markdown": lambda home: ("table", home.folder, "--markdown", "--columns", "energy_j,slowdown,loss"),
+    "markdown": lambda home: (
+        "table", home.folder, "--markdown", "--columns", "energy_j,slowdown,loss,images_per_joule",
+    ),
+    "audit": lambda home: ("audit", home.folder),
     "audit of rules": lambda home: ("audit", home.folder, "--json"),
     "predict": lambda home: ("predict", home.folder),
     "predict jobs": lambda home: ("predict", home.folder, "--experiment", home.other),
@@ -269,7 +272,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["dangling-link", "newer", "attempt 1000000000"])
+@pytest.mark.parametrize("kind", ["half", "dangling-link", "newer", "attempt 2", "attempt 1000000000"])
 def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, kind: str) -> None:
     path = place.record(16)
     damage(path, RECORDS[kind])
@@ -303,7 +306,7 @@ def told_of(place: Home, path: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["trial.batch_size 0", "fifo"])
+@pytest.mark.parametrize("kind", ["half", "trial.batch_size 0", "fifo"])
 def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
     place: Home, kind: str
 ) -> None:
@@ -463,7 +466,7 @@ def parent_of(stored: Any, way: tuple[Any, ...]) -> Any:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @given(data=st.data())
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_reader_lets_through_can_be_told(place: Home, data: st.DataObject) -> None:
     """Other values of the same kind, two places at once, in two trials and their group: no command breaks off."""
     texts = {path: path.read_text() for path in (place.record(16), place.record(64), place.group())}

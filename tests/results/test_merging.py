@@ -289,6 +289,8 @@ def shown_allowances(folder):
     [
         # Two sweeps in rounds, in turns, each under an allowance of its own.
         ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 11), (4, 2, 13), (4, 3, 15)]),
+        ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 9), (4, 2, 11), (4, 3, 13)]),
+        ([(2, 1, 10)], [(4, 1, 5)]),
         # One folder has both: its rounds under either belong to the first one under the same.
         ([(2, 1, 10), (4, 1, 11), (2, 2, 12), (4, 2, 13)], [(8, 1, 12)]),
     ],
