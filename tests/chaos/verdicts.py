@@ -168,7 +168,7 @@ def rows(start: Start) -> list[dict[str, Any]]:
 
 
 def _records(path: str, content: bytes) -> list[Record]:
-    """The records of a file. Raises DamagedError."""
+    """The records of a file. Raises DamagedRecordError."""
     return parse_attempt(path.rpartition("/")[2], content)
 
 
