@@ -22,7 +22,7 @@ FOR_EVER = timedelta(hours=24)
 ONE_HOST = "lo"
 """What `GLOO_SOCKET_IFNAME` is where the user has set none: right where all ranks are on one host."""
 BUCKET_BYTES = 25 * 2**20
-"""What `average_over_ranks` puts into one collective at most, unless one tensor is larger: as much as a bucket of ddp."""
+"""What `average_over_ranks` puts into one collective at most, unless one tensor is larger: as much as ddp's bucket."""
 
 
 class RanksStrategy(Strategy):
