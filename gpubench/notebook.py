@@ -13,17 +13,17 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder, read_folders
 from gpubench.analyze.questions import make_folder_reports
-from gpubench.analyze.trace import make_report_trace
+from gpubench.analyze.trace import make_recommended_trace
 from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report
 from gpubench.export import sheets
 from gpubench.render import html, terminal, words
-from gpubench.render.draw import FORMS, draw_file
+from gpubench.render.draw import FORMS, draw_file_bytes
 from gpubench.render.pictures.pictures import KINDS, explain_no_picture, list_pictures
 from gpubench.render.pictures.vega import Vega
-from gpubench.results.home import find_newest_results
-from gpubench.results.packed import is_stored
+from gpubench.results.home import find_newest_results_folder
+from gpubench.results.packed import is_file_or_member
 from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
 from gpubench.schema.columns import SAMPLE_COLUMNS
@@ -44,10 +44,10 @@ class LoadedPicture:
         form = Path(path).suffix.removeprefix(".").lower()
         if form not in FORMS:
             raise make_unknown_name_error("format", form, FORMS)
-        Path(path).write_bytes(draw_file(self.description, form))
+        Path(path).write_bytes(draw_file_bytes(self.description, form))
 
     def _repr_svg_(self) -> str:
-        return draw_file(self.description, "svg").decode()
+        return draw_file_bytes(self.description, "svg").decode()
 
 
 class LoadedFolders:
@@ -94,7 +94,7 @@ class LoadedFolders:
     def answers(self) -> list[str]:
         """What the tables come to in words, a string a finding."""
         return [
-            " ".join(words.format_finding(report, finding))
+            " ".join(words.format_finding_lines(report, finding))
             for report in self.reports
             for finding in report.findings
         ]
@@ -131,7 +131,9 @@ class LoadedFolders:
             raise make_unknown_name_error("picture", name, KINDS)
         for folder in self.folders:
             for report in make_folder_reports([folder]):
-                trace = make_report_trace(folder, report, warnings.warn) if name in (None, "trial") else None
+                trace = (
+                    make_recommended_trace(folder, report, warnings.warn) if name in (None, "trial") else None
+                )
                 for picture in list_pictures(report, trace, [] if name is None else [name]):
                     return LoadedPicture(description=picture.description)
         raise UnusableError(explain_no_picture([] if name is None else [name]))
@@ -158,7 +160,7 @@ def load(*folders: str | Path) -> LoadedFolders:
 
     Raises UnusableError where nothing can be read.
     """
-    paths = [Path(folder) for folder in folders] or [find_newest_results()]
+    paths = [Path(folder) for folder in folders] or [find_newest_results_folder()]
     problems: list[str] = []
     try:
         return LoadedFolders(read_folders(paths, problems.append))
@@ -175,8 +177,8 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
 
     Those that can't be read are left out, with a warning. Raises UnusableError where there are none.
     """
-    path = results.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
-    if not is_stored(path):
+    path = results.make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv")
+    if not is_file_or_member(path):
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
     problems: list[str] = []
     series = read_samples_file(path, problems.append)

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from gpubench.commands.sweep import count_without_running
+from gpubench.commands.sweep import write_tables_without_running
 from gpubench.node.environment import Machine
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.outlook import format_round_number
 from gpubench.plan.plan import Plan
-from gpubench.plan.rounds import Rounds
+from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.wall_time import WallTime
 from gpubench.render.live import QuietView, View
@@ -36,7 +36,7 @@ class Heard(QuietView):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def show_round_start(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         if number > 1:
             self.say(format_round_number(number, rounds))
 
@@ -74,7 +74,7 @@ class Ended(SweepSummary):
 def count_again(work: SweepState) -> Ended:
     """What the same command comes to where nothing is left to run."""
     limits = Limits.build(work, lambda: False)
-    summary = count_without_running(work, work.list_pending_units(), limits)
+    summary = write_tables_without_running(work, work.list_planned_of_all_rounds(), limits)
     return Ended(limits=limits, **dataclasses.asdict(summary))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from made_up_tables import make_table
 
-from gpubench.analyze.compare import compare_sides
-from gpubench.analyze.matching import Matching, match_rows
+from gpubench.analyze.compare import compare_matched_rows
+from gpubench.analyze.matching import RowMatching, match_rows
 from gpubench.analyze.table_rows import TableRows
-from gpubench.core.comparison import FIGURES, Change, Comparison, FigureName
+from gpubench.core.comparison import FIGURES, Comparison, FigureChange, FigureName
 from gpubench.schema.row import KnownImages
 
 IMAGES = KnownImages(files="full", fingerprint="f", train_images=1000, val_images=100)
@@ -57,7 +57,7 @@ def make_sides(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]], *
 
 def match(
     a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]], free: Sequence[str] = ()
-) -> Matching:
+) -> RowMatching:
     return match_rows(make_sides(a, b).summary, free)
 
 
@@ -69,10 +69,10 @@ def compare(
     **facts: Any,
 ) -> Comparison:
     rows = make_sides(a, b, **facts)
-    return compare_sides(rows, match_rows(rows.summary), ("a", "b"), figures, threshold)
+    return compare_matched_rows(rows, match_rows(rows.summary), ("a", "b"), figures, threshold)
 
 
-def only(a: Mapping[str, Any], b: Mapping[str, Any], figure: FigureName = "time", **how: Any) -> Change:
+def only(a: Mapping[str, Any], b: Mapping[str, Any], figure: FigureName = "time", **how: Any) -> FigureChange:
     """The figure of the only pair."""
     (trial,) = compare([a], [b], **how).trials
     return trial.changes[figure]

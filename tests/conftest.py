@@ -27,11 +27,11 @@ from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.plan.plan import Job, Membership, Unit
-from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_trial_order, resolve_unit
+from gpubench.plan.plan import GroupMembership, Job, Unit
+from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_trial_order, resolve_unit_trials
 from gpubench.record.outcome import Outcome
 from gpubench.record.recording import list_step_rows
-from gpubench.record.training import read_outcome
+from gpubench.record.training import make_outcome
 from gpubench.schema import catalog
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import TrialOrder
@@ -166,7 +166,7 @@ class Asked:
         taken_along: tuple[Ended, str] | None = None
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
-        ended = read_outcome(self.job, resolved, done, taken_along or done.forced)
+        ended = make_outcome(self.job, resolved, done, taken_along or done.forced)
         steps = list_step_rows(done.events, done.launched)
         return Ran(
             done=done,
@@ -191,9 +191,9 @@ def asked(*, data: Path | None, cpu: tuple[Any, ...] = (), **fields: Any) -> Ask
         **({} if data else {"num_classes": 4, "train_images": 256}),
         **fields,
     }
-    variant = catalog.Variant(files="resized", cpu=cpu) if data else catalog.VARIANTS["synthetic"]
+    variant = catalog.InputVariant(files="resized", cpu=cpu) if data else catalog.VARIANTS["synthetic"]
     job = Job(trial=make_trial(values), trial_id="t0", config_id="c0", variant=variant)
-    return Asked(job=job, facts=folder.find_folder_facts(data) if data else no_data(), data=data)
+    return Asked(job=job, facts=folder.collect_folder_facts(data) if data else no_data(), data=data)
 
 
 @pytest.fixture(scope="session")
@@ -267,7 +267,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
         nvml = open_nvml() if any(one.job.trial.device != "cpu" for one in group) else None
         machine = environment.make_machine(nvml)
         unit = Unit(tuple(one.job for one in group))
-        resolved = resolve_unit(unit, machine, lambda job: facts[id(job)], "cpu")
+        resolved = resolve_unit_trials(unit, machine, lambda job: facts[id(job)], "cpu")
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
             orders = []
             for k, (one, mine) in enumerate(zip(group, resolved, strict=True)):
@@ -286,7 +286,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
 
 def placed(job: Job, number: int, size: int) -> Job:
     """The job as one of a group."""
-    membership = Membership(group="together", group_id="g0", number=number, size=size, solo=job)
+    membership = GroupMembership(group="together", group_id="g0", number=number, size=size, solo=job)
     return replace(job, membership=membership)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml import History, NvmlError
-from gpubench.node.watch.nvml_calls import CALLS, Call, Utilisation
+from gpubench.node.watch.nvml_calls import CALLS, NvmlCall, Utilisation
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class FakeNvml:
     error: str = "Not Supported"
     """What a failing call says."""
 
-    def ask(self, call: Call[T], uuid: str) -> T:
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:
         self.fail(call.name, uuid)
         answer: T = self.answer(call.name, uuid)
         return answer
@@ -65,7 +65,7 @@ class FakeNvml:
         """Of a call that does not fail; for those below to know better."""
         return self.answers.get(name, {}).get(uuid, CALLS[name].idle)
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         self.fail("history", uuid)
         return [(t, value) for t, value in self.buffers.get((uuid, what), []) if t > after_s]
 
@@ -85,10 +85,10 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def ask(self, call: Call[T], uuid: str) -> T:
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:
         self.made[call.name] += 1
         return self.inner.ask(call, uuid)
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         self.made["history"] += 1
-        return self.inner.history(uuid, what, after_s)
+        return self.inner.read_driver_samples(uuid, what, after_s)

@@ -9,8 +9,8 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.resolve import ResolvedTrial, resolve_unit
-from gpubench.schema.record import EpochWindow, Record, Span
+from gpubench.plan.resolve import ResolvedTrial, resolve_unit_trials
+from gpubench.schema.record import EpochWindow, Record, TrialSpan
 
 
 def make_facts(**facts: Any) -> DataFacts:
@@ -46,7 +46,7 @@ def record(**fields: Any) -> Record:
     }
     values = plain | fields
     if isinstance(values.get("span"), Mapping):
-        values["span"] = Span(**values["span"]) if values["span"] else None
+        values["span"] = TrialSpan(**values["span"]) if values["span"] else None
     windows = values.get("windows", [])
     return Record(
         **values | {"windows": [EpochWindow(**w) if isinstance(w, Mapping) else w for w in windows]}
@@ -55,5 +55,5 @@ def record(**fields: Any) -> Record:
 
 def resolve_alone(job: Job, machine: Machine, facts: DataFacts, device: str) -> ResolvedTrial:
     """A job alone, with what it left open as this machine fills it."""
-    (resolved,) = resolve_unit(Unit((job,)), machine, lambda _: facts, device)
+    (resolved,) = resolve_unit_trials(Unit((job,)), machine, lambda _: facts, device)
     return resolved

@@ -18,8 +18,8 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
-from gpubench.results.counting import select_first_round
+from gpubench.plan.sweep_options import ExperimentOptions
+from gpubench.results.counting import select_counting_of_first_round
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -55,7 +55,7 @@ class Desk:
         own = ("repeats", "rounds", "budget", "timeout", "pairs")
         options = {name: given.pop(name) for name in own if name in given}
         experiment = apply_options(
-            parse_experiment(BASE, "test"), Options(fields=given, jobs=jobs, **options)
+            parse_experiment(BASE, "test"), ExperimentOptions(fields=given, jobs=jobs, **options)
         )
         machine = scripted.computer(self.gpus, cpus=self.cpus)
         plan = make_plan(experiment, machine, DiskSources(), "given")
@@ -73,7 +73,7 @@ class Desk:
     ) -> Ended:
         """`gpubench sweep --job … --job …` with these options, as text."""
         work = self.work(*jobs, **given)
-        work.runner.results.create()
+        work.runner.results.create_folder()
         store_plan(work)
         view, launcher = Heard(), by or Scripted()
         self.last_work, self.emitted = work, []
@@ -88,11 +88,11 @@ class Desk:
 
     def jobs(self) -> list[Record]:
         """Of each job of a group the attempt that counts, in the order of the jobs."""
-        found = [r for r in select_first_round(self.records()).values() if r.group]
+        found = [r for r in select_counting_of_first_round(self.records()).values() if r.group]
         return sorted(found, key=lambda r: (str(r.group), str(r.job)))
 
     def solos(self) -> list[Record]:
-        return [r for r in select_first_round(self.records()).values() if not r.group]
+        return [r for r in select_counting_of_first_round(self.records()).values() if not r.group]
 
     def table(self) -> pd.DataFrame:
         """trials.csv, of groups only, as the last sweep writes it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.analyze.folder import Folder, PlannedRows, build_folder
+from gpubench.analyze.folder import Folder, PlannedRows, build_folder_from_rows
 from gpubench.analyze.series import Axes
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
@@ -26,4 +26,4 @@ def folder_of(
         rows = [replace(row, experiment=name) for row in rows]
         planned.members = {name: list(dict.fromkeys(row.trial_id for row in rows))}
         planned.axes, planned.questions = {name: [tuple(axis) for axis in axes]}, {name: question}
-    return build_folder(Path("/nowhere") / folder, rows, planned, records=tuple(records))
+    return build_folder_from_rows(Path("/nowhere") / folder, rows, planned, records=tuple(records))

@@ -14,7 +14,7 @@ from gpubench.commands import predict as predict_command
 from gpubench.plan.command_line import read_experiment
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, Status
 
@@ -42,7 +42,9 @@ def alone(
         if key in more
     }
     asked = {"batch_size": batch_size, "workers": CPUS // 2, **READS, **more}
-    experiment = read_experiment(None, Options(fields={k: str(v) for k, v in asked.items()}), has_gpu=True)
+    experiment = read_experiment(
+        None, ExperimentOptions(fields={k: str(v) for k, v in asked.items()}), has_gpu=True
+    )
     (unit,) = expand_experiment(experiment, device="cuda", sources=DiskSources(), cpus=CPUS).units
     (job,) = unit.jobs
     data = DiskSources().find_data_facts(job.trial.data)
@@ -51,7 +53,7 @@ def alone(
         config_id=job.config_id,
         experiment="alone",
         status=status,
-        trial=job.trial.as_json(),
+        trial=job.trial.as_json_dict(),
         variant_definition=job.variant.make_definition(),
         resolved={
             "device": "cuda", "gpus": 1, "gpu_ids": [0], "input_size": 224, "num_classes": data.num_classes,
@@ -106,7 +108,7 @@ class Asked:
                  jobs: Sequence[str] = (), bad_images: str | None = None, **fields: str) -> str:  # fmt: skip
         if experiment is None and (jobs or fields):
             fields = READS | fields
-        options = Options(fields=fields, jobs=tuple(jobs), pairs=pairs, bad_images=bad_images)
+        options = ExperimentOptions(fields=fields, jobs=tuple(jobs), pairs=pairs, bad_images=bad_images)
         self.code = predict_command.predict(list(folders), options, experiment=experiment, markdown=markdown)
         out, err = self._capsys.readouterr()
         assert err == ""

@@ -13,12 +13,12 @@ from typing import Any, TypeVar, cast
 
 from msgspec import structs
 
-from gpubench.basics.stacks import Stack
+from gpubench.basics.stacks import ProcessStack
 from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.launch.fork_server import never_stop
 from gpubench.node.watch.nvml import NoNvml
-from gpubench.node.watch.nvml_calls import PROCESSES, Call
+from gpubench.node.watch.nvml_calls import PROCESSES, NvmlCall
 from gpubench.schema import trial_fields
 from gpubench.schema.events import (
     Answer,
@@ -305,7 +305,7 @@ class Scripted:
     """In place of a `ForkServer`: `choose` gives each trial its script, by its order."""
 
     def __init__(self, choose: Callable[[TrialOrder], Script] = lambda _: trains) -> None:
-        self.choose_turn = choose
+        self.claim_turn = choose
         self.launched: list[TrialOrder] = []
         self.left = 0
         """Trials that have been started and not ended."""
@@ -317,7 +317,7 @@ class Scripted:
     def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ScriptedTrial:  # noqa: ARG002
         self.launched.append(order)
         self.left += 1
-        return ScriptedTrial(self, order, self.choose_turn(order)(order))
+        return ScriptedTrial(self, order, self.claim_turn(order)(order))
 
     def close(self) -> None:
         assert self.left == 0, "a trial was not ended"
@@ -341,7 +341,7 @@ class ScriptedTrial:
         self._over = False
         self._is_ended = False
 
-    def events(self, timeout: float) -> list[Event]:
+    def receive_events(self, timeout: float) -> list[Event]:
         if not self._goes_on():
             time.sleep(min(max(timeout, 0), 0.01))
             return []
@@ -371,10 +371,10 @@ class ScriptedTrial:
         return told is None or all((rank, told) in self._replies for rank in ranks)
 
     @property
-    def ended(self) -> bool:
+    def has_leader_ended(self) -> bool:
         return self._over
 
-    def stacks(self) -> list[Stack]:
+    def request_stacks(self) -> list[ProcessStack]:
         return []
 
     def end(self) -> None:
@@ -400,7 +400,7 @@ class Driver(NoNvml):
     reason: str = "not asked in this test"
     mib: Mapping[int, float] = field(default_factory=dict)
 
-    def ask(self, call: Call[T], uuid: str) -> T:
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:
         return cast("T", list(self.mib.items())) if call is PROCESSES else NoNvml.ask(self, call, uuid)
 
 

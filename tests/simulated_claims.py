@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
-from gpubench.stats.choice import choose_row
+from gpubench.stats.choice import make_row_choice
 from gpubench.stats.decisions import decide_claims
-from gpubench.stats.estimates import compare_rounds
-from gpubench.stats.power import find_rounds
+from gpubench.stats.estimates import estimate_log_ratio
+from gpubench.stats.power import find_rounds_for_claims
 
 Array = npt.NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...], Array], Array]
@@ -103,7 +103,9 @@ def claim_difference(
     limit: float = 0.0,
     series: str = "",
 ) -> Claim:
-    return make_claim(compare_rounds(candidate, baseline), design, row, before, limit=limit, series=series)
+    return make_claim(
+        estimate_log_ratio(candidate, baseline), design, row, before, limit=limit, series=series
+    )
 
 
 def make_claim(
@@ -208,10 +210,10 @@ def rate_choices(
         rates = {
             row: math.exp(sum(map(math.log, figures.values())) / rounds) for row, figures in enumerate(table)
         }
-        choice = choose_row(
+        choice = make_row_choice(
             rates,
             dict.fromkeys(rates, None),
-            lambda other, row, table=table: compare_rounds(table[other], table[row]),
+            lambda other, row, table=table: estimate_log_ratio(table[other], table[row]),
         )
         assert choice.bound is not None
         holds += max(truths) - truths[choice.row] <= math.log1p(choice.bound)
@@ -238,4 +240,4 @@ def foretell_rounds(design: Design, noise: float, effect: float) -> int | None:
         welch=StudentEstimate(center=effect, error=error, degrees=4),
     )
     claim = make_claim(evidence, design)
-    return find_rounds([claim], [claim])[0]
+    return find_rounds_for_claims([claim], [claim])[0]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from simulated_claims import Draw, draw_normal, simulate_tables
 
-from gpubench.analyze.folder import build_folder
+from gpubench.analyze.folder import build_folder_from_rows
 from gpubench.analyze.questions import make_table_report
 from gpubench.render.json import report_to_data
 from gpubench.schema.row import Row
@@ -56,7 +56,7 @@ def answer_batch_size(
         for place, processes in enumerate(table)
         for turn, seconds in processes.items()
     ]
-    folder = build_folder(Path("simulated"), rows)
+    folder = build_folder_from_rows(Path("simulated"), rows)
     reports = [report_to_data(make_table_report(folder, table)) for table in folder.tables]
     return [
         finding for report in reports for finding in report["findings"] if finding["question"] == "batch_size"

@@ -12,7 +12,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.live import QuietView
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -30,7 +30,7 @@ def swept(
     **fields: str,
 ) -> SweepState:
     """A sweep on the CPU that is stopped after so many trials. Its folder has no tables."""
-    options = Options(fields={"batch_size": batches, **fields}, repeats=repeats, rounds=rounds)
+    options = ExperimentOptions(fields={"batch_size": batches, **fields}, repeats=repeats, rounds=rounds)
     asked = apply_options(parse_experiment(ASKED.format(name=name), name), options)
     job = sweep_of(expand_experiment(asked, device="cpu", sources=DiskSources()), folder, scripted.computer())
     job.load()

@@ -38,10 +38,10 @@ def by_umask(folder: Path, umask: int) -> None:
 
 def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask: int) -> None:
     results = Results(tmp_path / "results")
-    results.create()
+    results.create_folder()
     WorkClaims(results.folder).claim_item(WorkItem("t0123456789ab", 1, "a machine"))
     results.ensure_folder_id([])
-    write_whole(results.make_part_path("records", "t0123456789ab", "1", "json"), "{}\n")
+    write_whole(results.make_attempt_file_path("records", "t0123456789ab", "1", "json"), "{}\n")
     results.write_table("trials.csv", "a\n")
     results.write_table("trials.csv", "b\n")  # in place of an older one
     pid = os.fork()
@@ -57,7 +57,7 @@ def test_a_trial_s_temporary_files_are_nobody_else_s(umask: int) -> None:  # noq
         (folder / "0").mkdir()
         pid = os.fork()
         if pid == 0:  # a leader, and one of its ranks
-            shared_memory.note_forks(folder / "0")
+            shared_memory.note_future_forks(folder / "0")
             rank = os.fork()
             if rank:
                 os.waitpid(rank, 0)

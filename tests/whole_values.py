@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gpubench.schema.columns import Column
-from gpubench.schema.kinds import find_kind
+from gpubench.schema.kinds import find_column_kind
 
 WORDS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)
 """What names and reasons are made of, formulas among them."""
@@ -24,4 +24,4 @@ def values_of(column: Column) -> st.SearchStrategy[Any]:
         "list": st.lists(st.integers(0, 7), max_size=3),
         "moment": st.datetimes().map(lambda at: at.isoformat(" ", "seconds")),
     }
-    return st.none() | found[find_kind(column)]
+    return st.none() | found[find_column_kind(column)]

@@ -17,13 +17,13 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder, Table, make_table_rows
 from gpubench.analyze.frames import Runs, Summary
-from gpubench.analyze.grid import split_codes, to_python_value
+from gpubench.analyze.grid import split_doubt_codes, to_python_value
 from gpubench.analyze.series import (
     CANDIDATES,
     DEVICES,
     MAY_MOVE_ALONG,
     Codes,
-    Fields,
+    EncodedFields,
     Mask,
     combine_codes,
     encode_values,
@@ -34,9 +34,9 @@ from gpubench.analyze.series import (
 from gpubench.analyze.top1 import MARGIN, collect_top1_by_seed
 from gpubench.core.claims import Claim
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.counting import list_superseded
+from gpubench.results.counting import list_superseded_records
 from gpubench.results.file_names import AttemptFile, parse_file_name
-from gpubench.results.packed import list_stored
+from gpubench.results.packed import list_files_and_members
 from gpubench.results.status import make_status
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
@@ -45,7 +45,7 @@ from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.trial import derive_job_ids
 from gpubench.schema.trial_fields import select_fields
 from gpubench.stats.decisions import decide_claims
-from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages
+from gpubench.stats.estimates import FEWEST_SEEDS, estimate_top1_difference
 from gpubench.store.work_claims import list_claims
 
 RuleVerdict = Literal["kept", "broken", "not decidable"]
@@ -135,7 +135,7 @@ class AuditData:
 
 def audit_folder(folder: Folder) -> list[RuleFinding]:
     """What each rule finds, in their order: the verdict that weighs most, with all observations that come to it."""
-    audited = prepare_audit(folder)
+    audited = make_audit_data(folder)
     findings = []
     for number, check in enumerate(RULES, start=1):
         if check is not check_runs_kept and not len(audited.ok):
@@ -151,7 +151,7 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
     return findings
 
 
-def prepare_audit(folder: Folder) -> AuditData:
+def make_audit_data(folder: Folder) -> AuditData:
     """What the rules need of a folder."""
     runs = folder.runs[~folder.runs["elsewhere"]]
     runs = runs.assign(key=number_trials_by_allocation(runs), round=runs["round"].fillna(1))
@@ -191,17 +191,17 @@ def _make_count_observation(
         yield _make_observation(verdict, code, rows={"count": count, "whole": of}, **figures)
 
 
-def _list_known(column: Iterable[Any]) -> tuple[Any, ...]:
+def _list_known_values(column: Iterable[Any]) -> tuple[Any, ...]:
     """What is known of a column, each value once, in order."""
     return tuple(sorted({to_python_value(value) for value in column} - {None}))
 
 
-def _list_device_counts(rows: pd.DataFrame) -> Codes:
-    return Fields.from_frame(rows).devices.astype("int64")
+def _count_row_devices(rows: pd.DataFrame) -> Codes:
+    return EncodedFields.from_frame(rows).devices.astype("int64")
 
 
 def _has_varying_devices(rows: pd.DataFrame) -> bool:
-    return len(np.unique(_list_device_counts(rows))) > 1
+    return len(np.unique(_count_row_devices(rows))) > 1
 
 
 # ---- accuracy ----
@@ -220,7 +220,7 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     claims: list[Claim] = []
     for table in audited.tables:
         seeds, rows = collect_top1_by_seed(make_table_rows(audited.folder, table.table)), table.comparable
-        for row, before in _list_steps(table):
+        for row, before in _list_scaled_row_pairs(table):
             steps += 1
             sides = rows.loc[[row, before]]
             if sides["time_to_top1_s"].notna().all() and sides["until_top1"].nunique() == 1:
@@ -233,13 +233,15 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
             if min(len(larger), len(smaller)) < FEWEST_SEEDS:
                 few += 1
                 continue
-            evidence = compare_percentages(larger, smaller, images=to_python_value(sides["val_images"].min()))
+            evidence = estimate_top1_difference(
+                larger, smaller, images=to_python_value(sides["val_images"].min())
+            )
             claims.append(
                 Claim(metric="top1_pct", candidate=row, baseline=before, design="paired", evidence=evidence)
             )
     if not steps:
         sizes = [
-            set(zip(t.comparable["batch_size"].fillna(0), _list_device_counts(t.comparable), strict=True))
+            set(zip(t.comparable["batch_size"].fillna(0), _count_row_devices(t.comparable), strict=True))
             for t in audited.tables
         ]
         is_scaled = any(len(pairs) > 1 for pairs in sizes)
@@ -272,7 +274,7 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     yield from _make_count_observation("kept", "top1-holds", steps, steps, margin=MARGIN)
 
 
-def _list_steps(table: AuditedTable) -> list[tuple[int, int]]:
+def _list_scaled_row_pairs(table: AuditedTable) -> list[tuple[int, int]]:
     """Rows that were scaled, each with the row that it is set against."""
     rows = table.comparable
     names = [*(["before"] if table.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
@@ -298,7 +300,7 @@ def check_accuracy_reported(audited: AuditData) -> Observations:
     yield from _make_count_observation("broken", "no-top1", lacks, len(alone), why=tuple(reasons))
     yield from _make_count_observation("not decidable", "rates-alone", is_rate, len(alone))
     yield from _make_count_observation(
-        "kept", "top1", ~lacks, len(alone), images=_list_known(alone["val_images"])
+        "kept", "top1", ~lacks, len(alone), images=_list_known_values(alone["val_images"])
     )
 
 
@@ -328,13 +330,13 @@ def check_runs_kept(audited: AuditData) -> Observations:
     folder = audited.folder
     results = Results(folder.path)
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in folder.attempts}
-    files = (path for kind in ("logs", "samples") for path in list_stored(folder.path, kind))
+    files = (path for kind in ("logs", "samples") for path in list_files_and_members(folder.path, kind))
     begun = {name for path in files if (name := parse_file_name(path))}
-    damaged = results.find_damaged(folder.attempts)
+    damaged = results.find_damaged_attempts(folder.attempts)
     of_damaged = {
         AttemptFile(trial, file.attempt_name)
         for file in damaged
-        for trial in list_possible_trials(file.unit_id)
+        for trial in list_possible_trial_ids(file.unit_id)
     }
 
     def count(files: Iterable[AttemptFile]) -> set[tuple[str, str, int]]:
@@ -357,16 +359,16 @@ def check_runs_kept(audited: AuditData) -> Observations:
     if unread := damaged | (begun - stored - of_damaged):
         attempts = _format_attempt_names((file.unit_id, file.number) for file in unread)
         yield _make_observation("not decidable", "no-record", attempts=attempts)
-    if foreign := _list_known({record.source for record in folder.attempts} - {"measured"}):
+    if foreign := _list_known_values({record.source for record in folder.attempts} - {"measured"}):
         yield _make_observation("not decidable", "foreign", sources=foreign)
     yield _make_observation("kept", "runs-kept", attempts=len(stored))
-    if superseded := list_superseded(folder.attempts):
+    if superseded := list_superseded_records(folder.attempts):
         kept = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
         attempts = _format_attempt_names((file.unit_id, file.number) for file in kept)
         yield _make_observation("kept", "superseded", attempts=attempts)
 
 
-def list_possible_trials(unit: str) -> list[str]:
+def list_possible_trial_ids(unit: str) -> list[str]:
     """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
     return (
         [derive_job_ids("", unit, number)[1] for number in range(MOST_JOBS)]
@@ -386,7 +388,9 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
         rows, axes = table.comparable, table.table.axes
         has_steps = rows["steps"].fillna(0) > 0
         for field, is_meant in (("epochs", ~has_steps), ("steps", has_steps)):
-            lengths = _list_known(rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field])
+            lengths = _list_known_values(
+                rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field]
+            )
             is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
             is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
             if len(lengths) > 1 and (is_scaled or not is_free):
@@ -405,11 +409,11 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
 def check_like_hardware(audited: AuditData) -> Observations:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     for table in audited.tables:
-        if len(machines := _list_known(table.runs["machine"])) > 1:
+        if len(machines := _list_known_values(table.runs["machine"])) > 1:
             yield _make_observation("broken", "unlike-hardware", table=table.table.name, machines=machines)
     ok = audited.ok
     yield from _make_count_observation("not decidable", "unknown-hardware", ok["machine"].isna(), len(ok))
-    yield _make_observation("kept", "like-hardware", machines=_list_known(ok["machine"]))
+    yield _make_observation("kept", "like-hardware", machines=_list_known_values(ok["machine"]))
 
 
 def check_strong_or_weak(audited: AuditData) -> Observations:
@@ -424,7 +428,7 @@ def check_strong_or_weak(audited: AuditData) -> Observations:
             yield _make_observation("broken", "neither-strong-nor-weak", table=table.table.name)
 
 
-def check_nothing_left_out(audited: AuditData) -> Observations:
+def check_no_trials_left_out(audited: AuditData) -> Observations:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     statuses = Counter(audited.rows["status"])
     for status in BAD_ENDINGS:
@@ -436,11 +440,11 @@ def check_nothing_left_out(audited: AuditData) -> Observations:
         yield _make_observation("broken", "rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
-            if len(versions := _list_known(table.runs[field])) > 1:
+            if len(versions := _list_known_values(table.runs[field])) > 1:
                 yield _make_observation(
                     "broken", "unlike-versions", table=table.table.name, field=field, versions=versions
                 )
-        yield from _check_breakdowns(table)
+        yield from _check_like_breakdowns(table)
         yield from _check_single_device_baselines(table, audited.alone)
     yield from _check_only_data_parallel(audited.alone)
     yield from _check_doubts(audited)
@@ -452,14 +456,14 @@ def check_nothing_left_out(audited: AuditData) -> Observations:
     )
 
 
-def _check_breakdowns(table: AuditedTable) -> Observations:
+def _check_like_breakdowns(table: AuditedTable) -> Observations:
     """Rows that bear the breakdown's cost beside rows that don't, or beside such as bear less of it.
 
     Where one side has a row for every row of the other side, it can be read without the other.
     """
     rows = table.comparable
     is_timed = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
-    codes = Fields.from_frame(rows).codes
+    codes = EncodedFields.from_frame(rows).codes
     work = combine_codes(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
     if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
         yield from _make_count_observation(
@@ -477,11 +481,11 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
 
 def _check_only_data_parallel(alone: Runs) -> Observations:
     """Models that ran on several GPUs under DataParallel and under nothing else."""
-    several = alone[(_list_device_counts(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
+    several = alone[(_count_row_devices(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
     is_dp = several["strategy"] == "dp"
     models = tuple(sorted(set(several["model"][is_dp]) - set(several["model"][~is_dp])))
     if models:
-        is_guess = is_inferred(several[is_dp], "strategy").all()
+        is_guess = is_field_inferred(several[is_dp], "strategy").all()
         yield (
             _make_observation("not decidable", "dp-inferred", models=models)
             if is_guess
@@ -496,15 +500,15 @@ def _check_single_device_baselines(table: AuditedTable, alone: Runs) -> Observat
     may move along them where the experiment put it on one axis with them; without axes the learning rate and the length
     of training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
     """
-    several = table.comparable[_list_device_counts(table.comparable) > 1]
+    several = table.comparable[_count_row_devices(table.comparable) > 1]
     both = pd.concat(
-        [several[WORKLOAD_COLUMNS], alone.loc[_list_device_counts(alone) == 1, WORKLOAD_COLUMNS]],
+        [several[WORKLOAD_COLUMNS], alone.loc[_count_row_devices(alone) == 1, WORKLOAD_COLUMNS]],
         ignore_index=True,
     )
-    fields = Fields.from_frame(both)
+    fields = EncodedFields.from_frame(both)
     may_move = {*find_tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
     free = set(SCALED).union(*(find_movable_fields(axis, may_move) for axis in SCALED))
-    compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
+    compared = [fields.encode_workload_field(name, free) for name in CANDIDATES if name not in free]
     alike = combine_codes(len(both), [*compared, fields.codes["machine"]])
     lacks_single = ~np.isin(alike[: len(several)], alike[len(several) :])
     verdict: RuleVerdict = "broken" if _has_varying_devices(table.comparable) else "not decidable"
@@ -513,7 +517,7 @@ def _check_single_device_baselines(table: AuditedTable, alone: Runs) -> Observat
     )
 
 
-def is_inferred(runs: Runs, field: str) -> Mask:
+def is_field_inferred(runs: Runs, field: str) -> Mask:
     """Whether each record calls this field a guess at what a published log left out."""
     return np.array([field in str(texts.get("inferred", "")) for texts in runs["doubt_texts"]], dtype=bool)
 
@@ -524,7 +528,7 @@ def _check_doubts(audited: AuditData) -> Observations:
     if tables:
         rows = pd.concat(tables)
         rows = rows.assign(
-            trial=number_trials_by_allocation(rows), code=rows["doubts"].map(split_codes)
+            trial=number_trials_by_allocation(rows), code=rows["doubts"].map(split_doubt_codes)
         ).explode("code")
         doubted = rows[rows["code"].map(lambda code: isinstance(code, str) and find_doubt(code).serious)]
         worst = min(doubted["code"], key=rank_doubt, default=None)
@@ -540,7 +544,7 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     """Rule 5: whole epochs over all images, with every part of training in them."""
     ok = audited.ok
     is_extrapolated = ok["epoch_time_source"] == "extrapolated"
-    used, whole = ok["train_images"].astype("float64"), _list_image_counts(ok, "train_images")
+    used, whole = ok["train_images"].astype("float64"), _collect_image_facts(ok, "train_images")
     is_known = ok["images_per_epoch"].fillna(0) > 0
     yield from _make_count_observation("broken", "extrapolated", is_extrapolated, len(ok))
     yield from _make_count_observation(
@@ -549,11 +553,11 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     yield from _make_count_observation("broken", "subset", (used > 0) & (used < whole), len(ok))
     yield from _make_count_observation("not decidable", "unknown-images", ~is_known, len(ok))
     yield from _make_count_observation(
-        "kept", "whole-epochs", is_known, len(ok), images=_list_known(ok["images_per_epoch"])
+        "kept", "whole-epochs", is_known, len(ok), images=_list_known_values(ok["images_per_epoch"])
     )
 
 
-def _list_image_counts(runs: Runs, name: str) -> pd.Series[float]:
+def _collect_image_facts(runs: Runs, name: str) -> pd.Series[float]:
     return pd.Series(
         [known and getattr(known, name) for known in runs["images"]], runs.index, dtype="float64"
     )
@@ -562,7 +566,10 @@ def _list_image_counts(runs: Runs, name: str) -> pd.Series[float]:
 def check_input_included(audited: AuditData) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
-    files, codes = ok["image_files"].mask(is_inferred(ok, "variant")), Fields.from_frame(ok).codes
+    files, codes = (
+        ok["image_files"].mask(is_field_inferred(ok, "variant")),
+        EncodedFields.from_frame(ok).codes,
+    )
     work = combine_codes(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
@@ -593,12 +600,12 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     """
     ok = audited.ok
     is_procedural = ok["data"].astype(str).str.partition(":")[0] == PROCEDURAL
-    side, native = ok["input_size"].astype("float64"), _list_image_counts(ok, "size")
+    side, native = ok["input_size"].astype("float64"), _collect_image_facts(ok, "size")
     is_blown_up = (side >= ENLARGED * native) & ~(is_procedural & (side <= USUAL_PX))
     is_known = side.notna() & (native.notna() | (side <= USUAL_PX))
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
     is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
-    sides, natives = _list_known(side[is_blown_up]), _list_known(native[is_blown_up])
+    sides, natives = _list_known_values(side[is_blown_up]), _list_known_values(native[is_blown_up])
     yield from _make_count_observation(
         "broken", "blown-up", is_blown_up, len(ok), sides=sides, natives=natives
     )
@@ -607,7 +614,7 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     )
     yield from _make_count_observation("not decidable", "unknown-size", ~is_known, len(ok))
     yield from _make_count_observation("not decidable", "unknown-steps", steps.isna(), len(ok))
-    yield _make_observation("kept", "sensible-sizes", sides=_list_known(side), steps=steps.min())
+    yield _make_observation("kept", "sensible-sizes", sides=_list_known_values(side), steps=steps.min())
 
 
 # ---- uncertainty ----
@@ -644,7 +651,7 @@ def check_uncertainty(audited: AuditData) -> Observations:
 RULES: tuple[Callable[[AuditData], Observations], ...] = (
     check_accuracy_while_scaling, check_accuracy_reported, check_runs_kept, check_like_hardware, check_whole_epochs,
     check_input_included, check_time_to_solution, check_same_run_accuracy, check_sensible_sizes, check_ended_by_epochs,
-    check_strong_or_weak, check_nothing_left_out, check_uncertainty,
+    check_strong_or_weak, check_no_trials_left_out, check_uncertainty,
 )  # fmt: skip
 """In the order of T. Hoefler's list; the last is of T. Hoefler and R. Belli."""
 ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run_accuracy)

@@ -20,7 +20,7 @@ from gpubench.analyze.series import DEVICES, combine_codes
 from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, make_rounds_remedy
 from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
-from gpubench.stats.choice import choose_row
+from gpubench.stats.choice import make_row_choice
 from gpubench.stats.power import find_rounds_for_choice
 
 WORK = ("model", "width", "input_size", "num_classes", "data", "machine")
@@ -122,13 +122,13 @@ def _make_work_finding(
     def compare(row: int, other: int) -> Evidence:
         return rows.compare(rows.rates, row, other)
 
-    choice = choose_row(
+    choice = make_row_choice(
         {row: rates[row] for row in chosen.rows}, {row: memory.get(row) for row in chosen.rows}, compare
     )
     pick = choice.row
     rivals = {row: compare(row, pick) for row in chosen.rows if row != pick}
     fastest = max(chosen.rows, key=rates.__getitem__)
-    as_fast, slower = split_by_rate(rivals, choice)
+    as_fast, slower = split_rivals_by_speed(rivals, choice)
     is_several = choice.bound is not None
     return BatchSizeFinding(
         # Of one process a row: where none is slower beyond the noise, nothing tells the sizes apart.
@@ -159,7 +159,9 @@ def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float
     return max(large, key=lambda members: max(rates[row] for row in members.rows))
 
 
-def split_by_rate(rivals: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def split_rivals_by_speed(
+    rivals: Mapping[int, Evidence], choice: Choice
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The other rows of a series: those that may be as fast as the chosen one, and those that are slower.
 
     Of several processes by the bound of the choice; of one by the noise of such rows.
@@ -185,7 +187,7 @@ def find_least_costs(
             continue
         every = (members.rows[0], members.rows[-1])
         ranges: list[tuple[Certainty, tuple[int, int]]] = [
-            (word, find_range(members.rows, steps, word)) for word in ("sure", "likely")
+            (word, find_least_cost_range(members.rows, steps, word)) for word in ("sure", "likely")
         ]
         word, (low, high) = next((answer for answer in ranges if answer[1] != every), ("unknown", every))
         least.append(
@@ -200,7 +202,7 @@ def find_least_costs(
     return least
 
 
-def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Certainty) -> tuple[int, int]:
+def find_least_cost_range(rows: Sequence[int], steps: Sequence[Claim], word: Certainty) -> tuple[int, int]:
     """The rows up to which memory x time falls and from which on it rises, by steps that are at least so sure."""
     enough = ("sure",) if word == "sure" else ("sure", "likely")
 

@@ -16,12 +16,12 @@ from typing import Any
 import pandas as pd
 
 from gpubench.analyze.folder import Folder
-from gpubench.analyze.frames import OBJECTS, as_objects
-from gpubench.analyze.grid import list_labelled_rows, split_codes, to_python_value
-from gpubench.analyze.matching import DEFINITION, Matching, is_left_to_machine, match_rows
+from gpubench.analyze.frames import OBJECTS, make_object_series
+from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes, to_python_value
+from gpubench.analyze.matching import DEFINITION, RowMatching, is_left_to_machine, match_rows
 from gpubench.analyze.report import describe_machine
-from gpubench.analyze.series import CANDIDATES, Fields
-from gpubench.analyze.table_rows import Figures, TableRows, estimate_noise, find_remedy
+from gpubench.analyze.series import CANDIDATES, EncodedFields
+from gpubench.analyze.table_rows import Figures, TableRows, estimate_noise_by_row, find_claims_remedy
 from gpubench.analyze.top1 import MARGIN as TOP1_MARGIN
 from gpubench.analyze.top1 import collect_top1_by_seed
 from gpubench.basics.errors import UsageError
@@ -33,17 +33,17 @@ from gpubench.core.comparison import (
     MEMORY_SPREAD,
     REGRESSION,
     SAME_WITHIN,
-    Change,
     ComparedRow,
+    ComparedSide,
     ComparedTrial,
     Comparison,
+    FigureChange,
     FigureName,
-    Side,
 )
 from gpubench.schema.cell import format_cell
 from gpubench.schema.record import ALLOTTED
 from gpubench.stats.decisions import decide_claims
-from gpubench.stats.estimates import compare_percentages, mean
+from gpubench.stats.estimates import estimate_top1_difference, mean
 
 HARDWARE = ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
 SOFTWARE = ("driver", "cuda", "torch", "gpubench")
@@ -71,10 +71,10 @@ def compare_folders(
     """
     rows = combine_folder_rows([a, b])
     names = str(a.path), str(b.path)
-    return compare_sides(rows, match_rows(rows.summary), names, figures, threshold)
+    return compare_matched_rows(rows, match_rows(rows.summary), names, figures, threshold)
 
 
-def compare_values(
+def compare_field_values(
     folder: Folder,
     field: str,
     values: tuple[Any, Any],
@@ -100,7 +100,7 @@ def compare_values(
     if field == "variant" and set(summary["variant"]) & with_images:
         free.add("data")
     matching = match_rows(summary, free)
-    return compare_sides(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
+    return compare_matched_rows(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
 
 
 def combine_folder_rows(folders: Sequence[Folder]) -> TableRows:
@@ -125,12 +125,12 @@ def combine_folder_rows(folders: Sequence[Folder]) -> TableRows:
         runs = runs.drop(columns=[name for name in OBJECTS if name != "asked"]).loc[members["run"]]
         attempts = runs[list(ATTEMPT)].astype(object)
         attempts = attempts.where(attempts.notna(), None)
-        runs = runs.assign(attempt=as_objects([*attempts.itertuples(index=False, name=None)]))
+        runs = runs.assign(attempt=make_object_series([*attempts.itertuples(index=False, name=None)]))
         runs["row"] = members["row"].to_numpy() + behind
         if len(folders) > 1:
             runs["round"] += place * folders[0].runs["round"].max()
             runs["host"] = None
-        noise |= {row + behind: value for row, value in estimate_noise(folder.summary).items()}
+        noise |= {row + behind: value for row, value in estimate_noise_by_row(folder.summary).items()}
         summaries.append(summary)
         processes.append(runs)
     return TableRows(summary=pd.concat(summaries), runs=pd.concat(processes, ignore_index=True), noise=noise)
@@ -166,7 +166,7 @@ def _round_log_ratio(logarithm: float) -> float:
     return round(logarithm / LAST_DIGIT) * LAST_DIGIT
 
 
-def _shift(evidence: Evidence, by: float) -> Evidence:
+def _shift_evidence(evidence: Evidence, by: float) -> Evidence:
     """The evidence of how far the ratio lies above `by`."""
     pairs, welch = (
         estimate and replace(estimate, center=estimate.center - by)
@@ -193,7 +193,7 @@ def _make_claims(
     if threshold is not None and name in COSTS:
         far = _round_log_ratio(math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold))
         claims += [
-            replace(difference, evidence=_shift(evidence, far), family=REGRESSION),
+            replace(difference, evidence=_shift_evidence(evidence, far), family=REGRESSION),
             # Exactly as much as the threshold is not beyond it.
             replace(
                 difference,
@@ -204,9 +204,9 @@ def _make_claims(
     return claims
 
 
-def _make_change(
+def _make_change_and_evidence(
     name: FigureName, rows: TableRows, figures: Figures, pair: tuple[int, int]
-) -> tuple[Change, Evidence | None]:
+) -> tuple[FigureChange, Evidence | None]:
     """A figure that both rows of a trial have, and what it tells of their ratio (of top-1: their difference).
 
     No evidence: they are of unlike things.
@@ -220,13 +220,13 @@ def _make_change(
         mean(each) if name == "top1" else math.exp(mean([math.log(value) for value in each]))
         for each in values
     )
-    change = Change(figure=name, a=first, b=second, is_per_epoch=is_of_work and not any(knows_images))
+    change = FigureChange(figure=name, a=first, b=second, is_per_epoch=is_of_work and not any(knows_images))
     if is_of_work and any(knows_images) != all(knows_images):
         return replace(change, reason="unlike-images"), None
     if source and to_python_value(rows.get(a, source)) != to_python_value(rows.get(b, source)):
         return replace(change, reason="unlike-images" if name == "top1" else "unlike-sources"), None
     if name == "top1":
-        return change, compare_percentages(
+        return change, estimate_top1_difference(
             values[1], values[0], images=to_python_value(rows.get(a, "val_images"))
         )
     if name != "memory":
@@ -242,12 +242,12 @@ def compare_trials(
 ) -> tuple[ComparedTrial, ...]:
     """Trials whose rows, A's and B's, both ended ok, with all claims decided together."""
     figures = {name: by_row for name, by_row in _collect_figures(rows).items() if name in wanted}
-    measured: dict[tuple[int, int], list[tuple[Change, int]]] = {pair: [] for pair in pairs}
+    measured: dict[tuple[int, int], list[tuple[FigureChange, int]]] = {pair: [] for pair in pairs}
     claims: list[Claim] = []
     for pair in pairs:
         for name, by_row in figures.items():
             if by_row.keys() >= {*pair}:
-                change, evidence = _make_change(name, rows, by_row, pair)
+                change, evidence = _make_change_and_evidence(name, rows, by_row, pair)
                 made = _make_claims(name, pair[1], pair[0], evidence, threshold) if evidence else []
                 measured[pair].append((change, len(made)))
                 claims += made
@@ -265,8 +265,8 @@ def compare_trials(
     )
 
 
-def compare_sides(
-    rows: TableRows, matching: Matching, names: tuple[str, str], figures: Sequence[FigureName],
+def compare_matched_rows(
+    rows: TableRows, matching: RowMatching, names: tuple[str, str], figures: Sequence[FigureName],
     threshold: float | None, field: str | None = None, values: tuple[Any, Any] = (None, None),
 ) -> Comparison:  # fmt: skip
     """The rows of two sides that were matched, compared. Pairs that are a guess are held against no threshold.
@@ -286,7 +286,9 @@ def compare_sides(
     ]
     sides = [summary[summary["is_b"] == is_b] for is_b in (False, True)]
     matched = summary.loc[[row for pair in matching.pairs for row in pair]]
-    varied_alone = _find_varied(summary, (*matching.apart, field)) or (() if field else ("batch_size",))
+    varied_alone = _find_varied_fields(summary, (*matching.apart, field)) or (
+        () if field else ("batch_size",)
+    )
     return Comparison(
         a=_make_side(sides[0], names[0], values[0]),
         b=_make_side(sides[1], names[1], values[1]),
@@ -300,25 +302,25 @@ def compare_sides(
         only_b=matching.only_b,
         several=matching.several,
         apart=matching.apart,
-        unlike=_find_unlike(summary, matching, field),
-        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone,
+        unlike=_find_unlike_fields(summary, matching, field),
+        varied=_find_varied_fields(matched, (*matching.apart, field)) or varied_alone,
         varied_alone=varied_alone,
         shared=sum(bool(processes[a] & processes[b]) for a, b in ended),
         is_same=bool(ended)
         and not (matching.only_a or matching.only_b)
         and all(summary["status"][a] == summary["status"][b] for a, b in matching.pairs)
         and all(processes[a] == processes[b] for a, b in ended),
-        remedy=find_remedy(unknown_times, family, rows.round_minutes, rows.seeds),
+        remedy=find_claims_remedy(unknown_times, family, rows.round_minutes, rows.seeds),
     )
 
 
 # ---- what is told of sides and rows ----
 
 
-def _make_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
+def _make_side(rows: pd.DataFrame, name: str, value: Any) -> ComparedSide:
     places = rows.drop_duplicates([*HARDWARE])
     timed = rows[rows["epoch_time_s"].notna()]
-    return Side(
+    return ComparedSide(
         name=name,
         value=value,
         trials=len(rows),
@@ -335,12 +337,12 @@ def _make_compared_row(row: Mapping[str, Any]) -> ComparedRow:
         status=row["status"],
         endings=row["endings"],
         fields={name: value for name, value in fields.items() if value is not None},
-        is_warned=bool(split_codes(row["doubts"])),
+        is_warned=bool(split_doubt_codes(row["doubts"])),
     )
 
 
-def _find_unlike(
-    rows: pd.DataFrame, matching: Matching, field: str | None
+def _find_unlike_fields(
+    rows: pd.DataFrame, matching: RowMatching, field: str | None
 ) -> dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """What is not alike in trials that were matched, with its values in A and in B; where none was, what is apart.
 
@@ -364,11 +366,11 @@ def _find_unlike(
     return unlike | {name: ((), ()) for name in matching.apart if name not in unlike and matching.pairs}
 
 
-def _find_varied(rows: pd.DataFrame, left_out: Collection[str | None]) -> tuple[str, ...]:
+def _find_varied_fields(rows: pd.DataFrame, left_out: Collection[str | None]) -> tuple[str, ...]:
     """The fields that tell rows apart, but for what the machine chose."""
     if not len(rows):
         return ()
     settled = [name for name in ALLOTTED if is_left_to_machine(rows, name).all()]
     jobs = [name for name in ("group", "job") if rows[name].notna().any()]
-    varied = Fields.from_frame(rows).list_varied_fields()
+    varied = EncodedFields.from_frame(rows).list_varied_fields()
     return (*jobs, *(name for name in varied if name not in (*left_out, *settled, "gpu_ids")))

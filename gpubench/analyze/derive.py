@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.frames import Members, Runs, Summary, summarize
-from gpubench.analyze.intervals import Floats, Indices, Means, Processes, Ratios, compare_rows, share_nodes
+from gpubench.analyze.frames import Members, Runs, Summary, summarize_configurations
+from gpubench.analyze.intervals import (
+    Floats,
+    Indices,
+    LogMeans,
+    LogRatios,
+    ProcessFigures,
+    compute_node_shares,
+    compute_row_ratios,
+)
 from gpubench.analyze.series import (
     DEVICES,
     Axes,
-    Fields,
+    EncodedFields,
     combine_codes,
     encode_values,
     find_tied_fields,
@@ -25,7 +33,7 @@ from gpubench.core.prediction import classify_overlap
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import find_doubt
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
-from gpubench.stats.estimates import ALPHA, estimate_work, find_half_width
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_combined_work
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
@@ -44,7 +52,7 @@ PROCESS_COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arrangement:
+class RowArrangement:
     """How the rows of a table stand together."""
 
     axes: Axes = ()
@@ -63,38 +71,38 @@ class Arrangement:
     """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
 
-def build_summary(
+def build_table_summary(
     runs: Runs, axes: Axes, *, is_of_tries: bool = False
-) -> tuple[Summary, Members, Arrangement]:
+) -> tuple[Summary, Members, RowArrangement]:
     """The rows of one table in the order of reading, labelled from 0, with all that they say beside each other.
 
     `runs`: in planned order, not empty. `is_of_tries`: a few first steps each, which tell of memory alone.
     """
     if is_of_tries:
-        runs = keep_memory_figures(runs)
-    fields = Fields.from_frame(runs)
+        runs = drop_non_memory_figures(runs)
+    fields = EncodedFields.from_frame(runs)
     has_only_baselines = "copies" not in list_asked_fields(axes) and _has_only_baselines(runs)
     axis = None if has_only_baselines else fields.find_axis(axes)
-    tied = fields.find_tied(axis, axes) if axis else ()
-    summary, members = summarize(runs)
-    summary["unit"] = _number_units(summary)
-    fields = Fields.from_frame(summary)
+    tied = fields.find_fields_tied_to_axis(axis, axes) if axis else ()
+    summary, members = summarize_configurations(runs)
+    summary["unit"] = _number_job_groups(summary)
+    fields = EncodedFields.from_frame(summary)
     order = _find_row_order(summary, fields, axis, tied)
     fields = fields.take(order)
     summary = summary.iloc[order].reset_index(drop=True)
     members["row"] = np.argsort(order)[members["row"].to_numpy()]
     members = members.sort_values("row", kind="stable", ignore_index=True)
     repeats = summary["repeats"].to_numpy()
-    rows = RowArrays(summary, fields, Processes.from_members(repeats, members, runs, PROCESS_COLUMNS))
+    rows = RowArrays(summary, fields, ProcessFigures.from_members(repeats, members, runs, PROCESS_COLUMNS))
     if rows.is_job.any():
         _fill_slowdowns(rows, members, runs)
     if axis:
-        _fill_growth(rows, axis, tied)
+        _fill_growth_along_axis(rows, axis, tied)
     _fill_speed_ups(rows, find_tied_fields(axes, "gpus", "ranks"), find_tied_fields(axes, "batch_size"))
-    _fill_intervals(rows)
-    words = _copy_group_cpu_sharing(fields)
+    _fill_energy_and_intervals(rows)
+    words = _copy_cpu_sharing_to_solos(fields)
     varied = words.list_varied_fields(axes) or ("batch_size",)
-    arrangement = Arrangement(
+    arrangement = RowArrangement(
         axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
         fixed={name: value for name, value in words.find_fixed_fields().items() if name not in varied},
     )  # fmt: skip
@@ -107,7 +115,7 @@ def classify_overlap_gains(gain: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(words, index=gain.index, dtype=object)
 
 
-def keep_memory_figures(runs: Runs) -> Runs:
+def drop_non_memory_figures(runs: Runs) -> Runs:
     """The runs without the figures and the doubts that are not of memory."""
     runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in TIME_COLUMNS})
     codes = runs["doubts"].map(
@@ -124,7 +132,7 @@ def _has_only_baselines(runs: Runs) -> bool:
     return len(wanted) > 0 and bool(alone.isin(wanted).all())
 
 
-def _copy_group_cpu_sharing(fields: Fields) -> Fields:
+def _copy_cpu_sharing_to_solos(fields: EncodedFields) -> EncodedFields:
     """The fields of rows alone with the groups' word on how CPUs are shared: by itself a trial shares none."""
     words = fields.codes["cpu_sharing"]
     of_groups = np.unique(words[~fields.is_alone])
@@ -136,7 +144,7 @@ def _copy_group_cpu_sharing(fields: Fields) -> Fields:
 # ---- order ----
 
 
-def _number_units(summary: Summary) -> pd.Series[Any]:
+def _number_job_groups(summary: Summary) -> pd.Series[Any]:
     """The number of the group that each job ran in, those of one name one after the other; missing for rows alone.
 
     Without an id, the second row of a job is one of a second group of that name.
@@ -155,7 +163,7 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
-def _find_row_order(summary: Summary, fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
+def _find_row_order(summary: Summary, fields: EncodedFields, axis: str | None, tied: tuple[str, ...]) -> Any:
     """The places of the rows in the order of reading: series by series, each ascending along `axis`; then groups."""
     alone = np.flatnonzero(fields.is_alone)
     jobs = summary.loc[~fields.is_alone, ["job", "unit"]]
@@ -176,7 +184,7 @@ def _find_row_order(summary: Summary, fields: Fields, axis: str | None, tied: tu
 class RowArrays:
     """The rows of one table as arrays, and what is worked out of them."""
 
-    def __init__(self, summary: Summary, fields: Fields, processes: Processes) -> None:
+    def __init__(self, summary: Summary, fields: EncodedFields, processes: ProcessFigures) -> None:
         self.summary = summary
         self.fields = fields
         self.processes = processes
@@ -202,7 +210,7 @@ class RowArrays:
         values = self.get_column(name)
         return np.where(self.is_ok & (values > 0), values, np.nan)
 
-    def fill_ends(self, name: str, unit: str, rows: Indices, ends: tuple[Floats, Floats]) -> None:
+    def fill_interval_ends(self, name: str, unit: str, rows: Indices, ends: tuple[Floats, Floats]) -> None:
         """Puts both ends of an interval into `NAME_lowUNIT` and `NAME_highUNIT`."""
         for end, values in zip(("low", "high"), ends, strict=True):
             self.get_column(f"{name}_{end}{unit}")[rows] = values
@@ -222,18 +230,18 @@ class RowArrays:
         return pd.concat([rest, added], axis=1).copy()  # of columns that lie together, not each by itself
 
 
-def _compare_times(
+def _compare_image_times(
     rows: RowArrays, numerator: Indices, denominator: Indices, figure: str = "epoch_time_s"
-) -> Ratios:
+) -> LogRatios:
     """The ratios of the time of an image; of epochs where a row does not know its images."""
-    ratios = compare_rows(rows.processes, rows.machine, numerator, denominator, figure)
+    ratios = compute_row_ratios(rows.processes, rows.machine, numerator, denominator, figure)
     images = rows.get_column("batch_size" if figure == "steady_step_s" else "images_per_epoch")
     factor = images[denominator] / images[numerator]
     return ratios.scale(np.where(np.isfinite(factor), factor, 1.0))
 
 
 def _compute_time_ratios(
-    rows: RowArrays, numerator: Indices, denominator: Indices, compared: Ratios
+    rows: RowArrays, numerator: Indices, denominator: Indices, compared: LogRatios
 ) -> Floats:
     """Time of an image of these rows by that of others; missing where one did not end ok.
 
@@ -246,7 +254,7 @@ def _compute_time_ratios(
     return ratios
 
 
-def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
+def _fill_growth_along_axis(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     """Fills `before`, and growth of memory, time and memory × time against the row before in the same series.
 
     Only neighbours are compared: a row before without a figure leaves the growth empty, for bridging the gap would show
@@ -270,16 +278,18 @@ def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     is_known = (source[current] == source[previous]) & (memory_ratio > 0) & np.isfinite(memory_ratio)
     memory_ratio = np.where(is_known, memory_ratio, np.nan)
     rows.get_column("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
-    times = _compare_times(rows, current, previous)
+    times = _compare_image_times(rows, current, previous)
     ratio = _compute_time_ratios(rows, current, previous, times)
     rows.get_column("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
-    rows.fill_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).compute_ends(100, 1))
+    rows.fill_interval_ends(
+        "epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).compute_ends(100, 1)
+    )
 
-    steady = _compare_times(rows, current, previous, "steady_step_s")
+    steady = _compare_image_times(rows, current, previous, "steady_step_s")
     is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[current]
     costs = steady.where(is_steady, times).scale(memory_ratio)
     rows.get_column("cost_growth_pct")[current] = 100 * (np.exp(costs.log) - 1)
-    rows.fill_ends("cost_growth", "_pct", current, costs.compute_ends(100, 1))
+    rows.fill_interval_ends("cost_growth", "_pct", current, costs.compute_ends(100, 1))
 
 
 def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) -> None:
@@ -314,16 +324,16 @@ def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) ->
         is_compared &= np.isin(baseline, baseline[is_compared & (devices > devices[baseline])])
         scaled, compared_with = alone[is_compared], alone[baseline[is_compared]]
         rows.labels[f"{name}_baseline"][scaled] = compared_with
-        times = _compare_times(rows, compared_with, scaled)
+        times = _compare_image_times(rows, compared_with, scaled)
         speedup = _compute_time_ratios(rows, compared_with, scaled, times)
         times = times.where(scaled != compared_with)
         share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
         rows.get_column(f"{name}_efficiency_pct")[scaled] = speedup * share_of_devices
-        rows.fill_ends(f"{name}_efficiency", "_pct", scaled, times.compute_ends(share_of_devices))
+        rows.fill_interval_ends(f"{name}_efficiency", "_pct", scaled, times.compute_ends(share_of_devices))
         is_new = np.isnan(rows.get_column("speedup")[scaled])  # that of the strong one where a row has both
         rows.get_column("speedup")[scaled[is_new]] = speedup[is_new]
         low, high = times.compute_ends()
-        rows.fill_ends("speedup", "", scaled[is_new], (low[is_new], high[is_new]))
+        rows.fill_interval_ends("speedup", "", scaled[is_new], (low[is_new], high[is_new]))
 
 
 # ---- jobs together ----
@@ -337,8 +347,10 @@ def _fill_slowdowns(rows: RowArrays, members: Members, runs: Runs) -> None:
     times = rows.get_column("epoch_time_s")
     rows.get_column("solo_epoch_time_s")[jobs] = times[alone]
     rows.get_column("slowdown")[jobs] = times[jobs] / times[alone]
-    slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True)
-    rows.fill_ends("slowdown", "", jobs, slowdowns.compute_ends())
+    slowdowns = compute_row_ratios(
+        rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True
+    )
+    rows.fill_interval_ends("slowdown", "", jobs, slowdowns.compute_ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
     groups = combine_codes(rows.size, [units, encode_values(rows.summary["hardware"])])[has_id]
@@ -373,15 +385,15 @@ def _fill_overlap_gain(rows: RowArrays, jobs: Indices) -> None:
     if len(jobs) < max(2, size) or np.isnan(rows.get_column("slowdown")[jobs]).any():
         return
     gain = float((np.sum(1 / rows.get_column("slowdown")[jobs]) - 1) / (len(jobs) - 1))
-    ends = _compute_gain_interval(rows, jobs)
+    ends = _compute_overlap_gain_interval(rows, jobs)
     if ends is not None and len(np.unique(rows.repeats[jobs])) > 1:
         gain = ends[0]  # of the runs that all jobs have, as its interval is
     rows.get_column("overlap_gain")[jobs] = gain
     if ends is not None and np.isfinite(ends[2]):
-        rows.fill_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
+        rows.fill_interval_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
 
 
-def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float] | None:
+def _compute_overlap_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float] | None:
     """The overlap gain of a group with its 95 % interval, by the runs that all jobs have; None where a job or its trial
     alone is of one process. Infinite where these were on unlike nodes."""
     if (rows.repeats[jobs] < 2).any():
@@ -401,7 +413,7 @@ def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float
         solo = rows.labels["alone"][job]
         if solo >= 0:
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
-            nodes.append(share_nodes(node[row == solo]))
+            nodes.append(compute_node_shares(node[row == solo]))
         else:
             solos = figures["solo_epoch_time_s"][is_of_job]
             alone[names[-1]] = solos[~np.isnan(solos)]
@@ -409,11 +421,11 @@ def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float
     if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
         return None
     together = [(name, [run[key][0] for key in common]) for name, run in zip(names, runs, strict=True)]
-    work = estimate_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
+    work = estimate_combined_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
     if work.welch is None:
         return None
-    half = find_half_width(work.welch, ALPHA / 2)
-    shares = share_nodes([runs[0][key][1] for key in common])
+    half = compute_interval_half_width(work.welch, ALPHA / 2)
+    shares = compute_node_shares([runs[0][key][1] for key in common])
     if any(nodes_alone != shares for nodes_alone in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
@@ -423,7 +435,7 @@ def _compute_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float
 # ---- each row by itself ----
 
 
-def _fill_intervals(rows: RowArrays) -> None:
+def _fill_energy_and_intervals(rows: RowArrays) -> None:
     """Fills what follows from a row's own figures: energy, the interval of its time, when it crossed a top-1."""
     images, energy = rows.get_column("images_per_epoch"), rows.get_column("energy_j")
     energy = np.where(energy > 0, energy, np.nan)
@@ -432,38 +444,40 @@ def _fill_intervals(rows: RowArrays) -> None:
     processes = rows.processes
     if not len(processes.row):
         return
-    _fill_crossings(rows)
+    _fill_top1_crossings(rows)
     every = np.arange(rows.size)
-    times = Means.from_groups(processes.row, processes.compute_logs("epoch_time_s"), rows.size)
+    times = LogMeans.from_groups(processes.row, processes.compute_logs("epoch_time_s"), rows.size)
     is_timed = times.count > 1
-    rows.fill_ends("epoch_time", "_s", every, _find_ends(times))
+    rows.fill_interval_ends("epoch_time", "_s", every, _compute_mean_interval_ends(times))
     whole = processes.figures["has_all_figures"].astype(bool)
     has_whole = np.bincount(processes.row, whole, rows.size) > 0
     joules = np.where(whole | ~has_whole[processes.row], processes.compute_logs("energy_j"), np.nan)
     low, high = (
         np.where(is_timed, end, np.nan)
-        for end in _find_ends(Means.from_groups(processes.row, joules, rows.size))
+        for end in _compute_mean_interval_ends(LogMeans.from_groups(processes.row, joules, rows.size))
     )
-    rows.fill_ends("images_per_joule", "", every, (images / high, images / low))
+    rows.fill_interval_ends("images_per_joule", "", every, (images / high, images / low))
     errors = (
         np.where(
             np.isnan(processes.compute_logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]
         )
         / 100
     )
-    within = Means.from_groups(processes.row, errors**2, rows.size)
+    within = LogMeans.from_groups(processes.row, errors**2, rows.size)
     rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
     between = 100 * np.sqrt(np.maximum(times.variance - within.mean, 0))
     rows.columns["between_pct"] = np.where(is_timed & (within.count == times.count), between, np.nan)
 
 
-def _find_ends(means: Means) -> tuple[Floats, Floats]:
+def _compute_mean_interval_ends(means: LogMeans) -> tuple[Floats, Floats]:
     """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
     half = means.compute_half_width()
-    return Ratios(log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)).compute_ends()
+    return LogRatios(
+        log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)
+    ).compute_ends()
 
 
-def _fill_crossings(rows: RowArrays) -> None:
+def _fill_top1_crossings(rows: RowArrays) -> None:
     """When the seeds of a row crossed a top-1: their geometric mean, empty where not every one did.
 
     Those that did are the quick ones. Confirmed only where each was.
@@ -472,12 +486,12 @@ def _fill_crossings(rows: RowArrays) -> None:
     is_first = processes.figures["round"] == 1
     row, logs = processes.row[is_first], processes.compute_logs("top1_crossing_s")[is_first]
     seeds = np.bincount(row, minlength=rows.size)
-    crossed = Means.from_groups(row, logs, rows.size)
+    crossed = LogMeans.from_groups(row, logs, rows.size)
     several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)
     words = (processes.figures["top1_crossing"] == CONFIRMED)[is_first]
     confirmed = np.bincount(row, words, rows.size) == seeds
-    low, high = (np.where(all_crossed, end, np.nan) for end in _find_ends(crossed))
-    rows.fill_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
+    low, high = (np.where(all_crossed, end, np.nan) for end in _compute_mean_interval_ends(crossed))
+    rows.fill_interval_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
     times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
     rows.columns["top1_crossing_s"] = np.where(several, times, rows.get_column("top1_crossing_s"))
     kinds = pd.Series(np.where(confirmed, CONFIRMED, UNCONFIRMED), dtype=object).where(all_crossed, None)

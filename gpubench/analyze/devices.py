@@ -13,11 +13,11 @@ import pandas as pd
 
 from gpubench.analyze.table_rows import (
     TableRows,
-    find_certainty,
-    find_remedy,
+    find_claims_remedy,
     group_by,
+    join_certainty_of_claims,
     list_claimed_rows,
-    list_unsettled,
+    list_unsettled_claims,
 )
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
@@ -51,10 +51,12 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFindi
         return []
     findings = [
         DevicesFinding(
-            word=find_certainty(members),
+            word=join_certainty_of_claims(members),
             claims=tuple(members),
             rows=list_claimed_rows(members),
-            remedy=find_remedy(list_unsettled(members), members, rows.round_minutes, rows.seeds),
+            remedy=find_claims_remedy(
+                list_unsettled_claims(members), members, rows.round_minutes, rows.seeds
+            ),
             strategy=str(rows.get(members[0].candidate, "strategy")),
             speed_ups=tuple(_make_speed_up(claim, rows.devices) for claim in members),
         )

@@ -14,12 +14,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze import sharing
-from gpubench.analyze.derive import LABELS, Arrangement, build_summary, classify_overlap_gains
-from gpubench.analyze.frames import Members, Runs, Summary, build_runs, is_scattered, number_configurations
-from gpubench.analyze.series import Fields
+from gpubench.analyze.derive import LABELS, RowArrangement, build_table_summary, classify_overlap_gains
+from gpubench.analyze.frames import (
+    Members,
+    Runs,
+    Summary,
+    build_runs,
+    is_epoch_time_scattered,
+    number_runs_by_configuration,
+)
+from gpubench.analyze.series import EncodedFields
 from gpubench.analyze.table_rows import (
     TableRows,
-    estimate_noise,
+    estimate_noise_by_row,
     list_first_machine_column,
     list_machine_columns,
 )
@@ -30,12 +37,12 @@ from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.state import collect_out_of_memory, plan_first_round
 from gpubench.results.counting import (
-    count_without_first_round,
-    key_as_counting,
-    select_counting,
-    select_first_round,
+    count_attempts_without_first_round,
+    key_records_as_counting,
+    select_counting_of_first_round,
+    select_counting_records,
 )
-from gpubench.results.home import list_results_in, make_no_results_error
+from gpubench.results.home import list_results_folders_in, make_no_results_error
 from gpubench.results.plans import StoredPlan, read_stored_plans
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
@@ -48,7 +55,7 @@ from gpubench.stats.decisions import decide_claims
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table(Arrangement):
+class Table(RowArrangement):
     """One experiment of a folder, of one kind of time: unlike kinds are never compared."""
 
     name: str
@@ -89,7 +96,7 @@ class Folder:
         """The rows of one table, in their order."""
         return self.summary.loc[table.rows[0] : table.rows[-1]]
 
-    def select_processes(self, row: int) -> Runs:
+    def select_ended_runs(self, row: int) -> Runs:
         """The runs of a row of the summary that ended ok."""
         members = self.members
         return self.runs.loc[members.loc[(members["row"] == row) & members["is_ok"], "run"]]
@@ -110,7 +117,7 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
         tell(line)
 
     results = Results(path)
-    records = read_records(results, report_problem)
+    records = read_folder_records(results, report_problem)
     with pause_garbage_collector():
         return build_folder_from_records(results, records, problems, report_problem)
 
@@ -142,7 +149,7 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
     ]
 
 
-def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
+def read_folder_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     """The records of a folder that can be read. Raises UnusableError where there are none."""
     if not results.folder.is_dir():
         raise make_no_results_error(results.folder)
@@ -152,7 +159,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
         tell(line)
     if records:
         return records
-    if inside := list_results_in(results.folder):
+    if inside := list_results_folders_in(results.folder):
         names = format_list([folder.name for folder in inside])
         raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
     raise UnusableError(f"{results.folder} holds no record{' that can be read' if lines else 's'}")
@@ -185,13 +192,13 @@ def build_folder_from_records(
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
     """
-    chosen = select_counting(records)
+    chosen = select_counting_records(records)
     plans, wrong = read_stored_plans(results, records)
     for line in wrong:
         tell(line)
     planned = _make_planned_rows(plans, records, list(chosen.values()), skips or {})
     rows = [make_row(record, key[-1]) for key, record in chosen.items()]
-    return build_folder(
+    return build_folder_from_rows(
         results.folder,
         [*rows, *planned.rows],
         planned,
@@ -211,7 +218,7 @@ def build_folder_from_plan(
     """
     name = plan.experiment.name
     jobs = {job.trial_id: job for job in plan.jobs}
-    chosen = select_counting(record for record in records if record.trial_id in jobs)
+    chosen = select_counting_records(record for record in records if record.trial_id in jobs)
     measured = {record.trial_id for record in chosen.values()}
     planned = PlannedRows(
         rows=[
@@ -222,12 +229,12 @@ def build_folder_from_plan(
         members={name: list(jobs)},
     )
     rows = [replace(make_row(record, key[-1]), experiment=name) for key, record in chosen.items()]
-    return build_folder(
+    return build_folder_from_rows(
         path, [*rows, *planned.rows], planned, records=tuple(chosen.values()), attempts=tuple(records)
     )
 
 
-def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
+def make_rows_with_folder_facts(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
     """Trial id -> the row of each of these attempts, with the doubts and the overlap that follow from other rows.
 
     `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
@@ -237,13 +244,15 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     held = list(held)
     # Of a thousand rows few bear on these: their repeats.
     configurations = {record.config_id for record in records}
-    chosen = select_counting(record for record in held if record.config_id in configurations)
-    completed = key_as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen = select_counting_records(record for record in held if record.config_id in configurations)
+    completed = key_records_as_counting(
+        records
+    )  # one that ended badly after a better one counts nowhere else
     chosen |= completed
     rows = [make_row(record, key[-1]) for key, record in chosen.items()]
     runs = build_runs(rows)
     _add_cpu_speed(runs, [*records, *held])
-    _add_group_facts(runs)
+    _add_sharing_columns(runs)
     runs["doubts"] = _join_spread_doubts(runs)
     derived = runs[["doubts", "cpu_speed_pct", "sharing", "full_together"]].astype(object)
     values = derived.where(derived.notna(), None).itertuples(index=False)
@@ -254,7 +263,7 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     }
 
 
-def build_folder(
+def build_folder_from_rows(
     path: Path,
     rows: Sequence[Row],
     planned: PlannedRows | None = None,
@@ -269,11 +278,11 @@ def build_folder(
     runs = build_runs(rows)
     runs["superseded"] = runs["trial_id"].isin(planned.superseded)
     runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
-    without_first = count_without_first_round(attempts)
+    without_first = count_attempts_without_first_round(attempts)
     further = runs["trial_id"].map(without_first).where(runs["status"].isin(["missing", "skipped"]))
     runs["further_rounds"] = further.fillna(0).astype("int64")
     _add_cpu_speed(runs, attempts)
-    _add_group_facts(runs)
+    _add_sharing_columns(runs)
     tables, summary, members = _build_tables(runs, planned)
     folder = Folder(
         name=clean_line(path.resolve().name),
@@ -298,7 +307,7 @@ def _make_planned_rows(
     planned = PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
-    oom = collect_out_of_memory(select_first_round(records).values() if ran_out else ())
+    oom = collect_out_of_memory(select_counting_of_first_round(records).values() if ran_out else ())
     ids_here = {job.trial_id for stored in plans for job in stored.share.jobs}
     units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     every_id: set[str] = set()
@@ -335,7 +344,7 @@ def _make_planned_rows(
 def _make_planned_row(job: Job, experiment: str, why: str | None) -> Row:
     """The row of a planned trial of which no record counts. `why`: it is skipped."""
     row = replace(
-        Row.make_from_columns(job.trial.as_json()),
+        Row.make_from_columns(job.trial.as_json_dict()),
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment=experiment,
@@ -384,19 +393,19 @@ SHARES_OF_SPACE = ("cpu", "gpu memory", "input", "power")
 """Watched resources that can be full. Of others, shares of time, earlier versions said so wrongly."""
 
 
-def _add_group_facts(runs: Runs) -> None:
+def _add_sharing_columns(runs: Runs) -> None:
     """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
     facts = runs["together"]
     gain = runs["overlap_gain"]
     runs["sharing"] = classify_overlap_gains(gain)
     has_resources = np.array([bool(known.get("resources")) for known in facts], dtype=bool)
     watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
-    full = [name_full_resources(known) for known in facts[watched]]
+    full = [join_full_resources(known) for known in facts[watched]]
     runs["full_together"] = runs["full_together"].astype(object)
     runs.loc[watched, "full_together"] = pd.Series(full, index=runs.index[watched], dtype=object)
 
 
-def name_full_resources(facts: Mapping[str, Any]) -> str | None:
+def join_full_resources(facts: Mapping[str, Any]) -> str | None:
     """What was full while the jobs ran together, as the column `full_together` has it."""
     names = [
         known["name"]
@@ -414,12 +423,12 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     summaries: list[Summary] = []
     members: list[Members] = []
     label = 0
-    for name, places in _find_run_order(runs, planned).items():
+    for name, places in _order_runs_by_experiment(runs, planned).items():
         kinds = list(dict.fromkeys(runs["kind"].iloc[places]))
         for kind in kinds:
             alike = runs.iloc[places[(runs["kind"].iloc[places] == kind).to_numpy()]]
             title = clean_line(f"{name}, {kind}" if len(kinds) > 1 else name)
-            summary, table_members, arrangement = build_summary(
+            summary, table_members, arrangement = build_table_summary(
                 alike,
                 planned.axes.get(name, []),
                 is_of_tries=is_try_experiment(name, alike["steps"].fillna(0)),
@@ -441,7 +450,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
 
 
-def _find_run_order(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
+def _order_runs_by_experiment(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
     """Experiment -> the places of its runs that count: those that its plans list in their order, then the others."""
     is_current = ~runs["superseded"].to_numpy()
     listed = {trial for ids in planned.members.values() for trial in ids}
@@ -455,25 +464,25 @@ def _find_run_order(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[n
         order[name] = np.concatenate(
             [
                 planned_places[np.argsort(place[planned_places], kind="stable")],
-                _sort_by_fields(runs, unlisted),
+                _sort_unplanned_runs(runs, unlisted),
             ]
         )
     return order
 
 
-def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _sort_unplanned_runs(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Places of runs that no plan lists, by what varies among them: records come in no useful order."""
     if len(places) < 2:
         return places
     unplanned = runs.iloc[places]
     keys = [
-        unplanned[column].map(_sort_key)
-        for column in ("group", *Fields.from_frame(unplanned).list_varied_fields(), "repeat")
+        unplanned[column].map(_make_sort_key)
+        for column in ("group", *EncodedFields.from_frame(unplanned).list_varied_fields(), "repeat")
     ]
     return places[sorted(range(len(unplanned)), key=list(zip(*keys, strict=True)).__getitem__)]
 
 
-def _sort_key(value: Any) -> tuple[int, Any]:
+def _make_sort_key(value: Any) -> tuple[int, Any]:
     if isinstance(value, (list, tuple)):
         return (2, format_cell(value))
     if pd.isna(value):
@@ -488,8 +497,8 @@ def make_table_rows(folder: Folder, table: Table) -> TableRows:
     return TableRows(
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
-        noise=estimate_noise(summary),
-        **{attribute.name: getattr(table, attribute.name) for attribute in fields(Arrangement)}
+        noise=estimate_noise_by_row(summary),
+        **{attribute.name: getattr(table, attribute.name) for attribute in fields(RowArrangement)}
         | {"varied": (*list_first_machine_column(summary), *table.varied)},
     )
 
@@ -540,7 +549,7 @@ JOB_INTERVAL_COLUMNS = ("slowdown_low", "slowdown_high", "overlap_gain_low", "ov
 """Likewise, where any row is a job of a group."""
 
 
-def select_trials(folder: Folder) -> Runs:
+def make_trials_csv_rows(folder: Folder) -> Runs:
     """The lines of trials.csv: the runs that were measured or skipped."""
     runs = folder.runs.assign(doubts=_join_spread_doubts(folder.runs))
     return runs[runs["status"] != "missing"]
@@ -556,10 +565,10 @@ def _join_spread_doubts(runs: Runs) -> pd.Series[Any]:
 
 def has_spread_epoch_times(runs: Runs) -> pd.Series[Any]:
     """Whether each run ended ok and is one of those whose epoch times lie far apart from process to process."""
-    order = number_configurations(runs)
+    order = number_runs_by_configuration(runs)
     number = pd.Series(order["row"].to_numpy(), index=runs.index[order["position"]]).loc[runs.index]
     is_timed = (runs["status"] == "ok") & (runs["kind"] != "steady rate")
-    scattered = is_scattered(runs["epoch_time_s"].where(is_timed).set_axis(pd.Index(number)))
+    scattered = is_epoch_time_scattered(runs["epoch_time_s"].where(is_timed).set_axis(pd.Index(number)))
     return is_timed & number.isin(scattered.index[scattered])
 
 
@@ -570,7 +579,7 @@ def make_table_csv_rows(folder: Folder) -> Summary:
     return summary.assign(experiment=summary["table"].map(names), status=summary["endings"])
 
 
-def list_table_columns(folders: Sequence[Folder]) -> list[str]:
+def list_table_csv_columns(folders: Sequence[Folder]) -> list[str]:
     """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
     parts = [(table, folder.select_table_rows(table)) for folder in folders for table in folder.tables]
     places = {name for _, rows in parts for name in list_place_columns(rows)}

@@ -15,7 +15,7 @@ import pandas as pd
 from gpubench.analyze.series import Codes, combine_codes, encode_values
 from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
-from gpubench.schema.kinds import find_kind, format_value_text
+from gpubench.schema.kinds import find_column_kind, format_value_text
 from gpubench.schema.row import Row, collect_columns
 from gpubench.stats.outliers import FEWEST_OUTLIERS, find_outliers
 
@@ -76,15 +76,20 @@ def build_runs(rows: Sequence[Row]) -> Runs:
     """The frame of these rows, labelled from 0 in their order, without what other rows tell of them."""
     names = (*(column.name for column in COLUMNS), *DETAILS, "kind", "has_all_figures")
     values = collect_columns(rows, names)
-    series = {column.name: as_dtype(values[column.name], find_kind(column)) for column in COLUMNS}
-    series |= {name: as_dtype(values[name], "text") for name in ("source", "kind", "log")}
+    series = {
+        column.name: convert_to_column_dtype(values[column.name], find_column_kind(column))
+        for column in COLUMNS
+    }
+    series |= {name: convert_to_column_dtype(values[name], "text") for name in ("source", "kind", "log")}
     numbers = ("steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib")
-    series |= {name: as_dtype(values[name], "number") for name in numbers}
-    series |= {name: as_objects(values[name]) for name in ("allowance", *OBJECTS)}
+    series |= {name: convert_to_column_dtype(values[name], "number") for name in numbers}
+    series |= {name: make_object_series(values[name]) for name in ("allowance", *OBJECTS)}
     images = values["images"]
-    series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
-    series["image_files"] = as_dtype([known and known.files for known in images], "text")
-    series["jobs_of_group"] = as_dtype([facts.get("jobs") for facts in values["together"]], "whole")
+    series["val_images"] = convert_to_column_dtype([known and known.val_images for known in images], "whole")
+    series["image_files"] = convert_to_column_dtype([known and known.files for known in images], "text")
+    series["jobs_of_group"] = convert_to_column_dtype(
+        [facts.get("jobs") for facts in values["together"]], "whole"
+    )
     requests: Sequence[Mapping[str, Any]] = values["asked"]
     series["is_asked_known"] = np.array([bool(fields) for fields in requests], dtype=bool)
     for field in ("gpu_ids", "workers"):
@@ -96,7 +101,7 @@ def build_runs(rows: Sequence[Row]) -> Runs:
     return frame
 
 
-def as_dtype(values: Sequence[Any], form: str) -> Any:
+def convert_to_column_dtype(values: Sequence[Any], form: str) -> Any:
     """The values of a column of this kind (`schema.kinds`) as the dtype that it asks for."""
     if form == "number":
         return np.array(values, dtype="float64")
@@ -108,9 +113,9 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
     if form == "yes or no":
         return pd.array(values, dtype="boolean")
     if form == "list":
-        return as_objects([tuple(value) if isinstance(value, list) else value for value in values])
+        return make_object_series([tuple(value) if isinstance(value, list) else value for value in values])
     # Where rows are grouped pandas hands text over to Arrow, which takes no lone surrogates.
-    return as_objects(
+    return make_object_series(
         [
             format_value_text(value) if isinstance(value, str) and not value.isascii() else value
             for value in values
@@ -118,7 +123,7 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
     )
 
 
-def as_objects(values: Sequence[Any]) -> pd.Series[Any]:
+def make_object_series(values: Sequence[Any]) -> pd.Series[Any]:
     """One object each, text, too: of a hundred columns of a few lines, Arrow's would take most of the time."""
     array = np.empty(len(values), dtype=object)
     array[:] = values  # numpy would make a matrix of tuples of one length
@@ -128,7 +133,7 @@ def as_objects(values: Sequence[Any]) -> pd.Series[Any]:
 # ---- one line a configuration ----
 
 
-def number_configurations(runs: Runs) -> pd.DataFrame:
+def number_runs_by_configuration(runs: Runs) -> pd.DataFrame:
     """Which runs are of one configuration on one allocation, in the order of the summary.
 
     Columns `row` (the number of the configuration, in order of first appearance), `hardware` (machines of the jobs that
@@ -142,7 +147,7 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     config = combine_codes(
         size, [encode_values(ids), encode_values(runs["group"]), encode_values(runs["job"])]
     )
-    hardware = find_hardware(runs)
+    hardware = find_hardware_of_runs(runs)
     is_placed = runs["machine"].notna().to_numpy()
     got = [encode_values(hardware), *(encode_values(runs[name]) for name in ("cpus", "workers", "allowance"))]
     place = combine_codes(size, got)
@@ -166,7 +171,7 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     )
 
 
-def find_hardware(runs: Runs) -> pd.Series[Any]:
+def find_hardware_of_runs(runs: Runs) -> pd.Series[Any]:
     """The machine of each run; of a job those of all of its group, for one on a CPU may run beside one on a GPU."""
     machines = runs["machine"].astype(object)
     jobs = runs.loc[runs["group_id"].notna() & runs["machine"].notna(), ["group_id", "allowance", "machine"]]
@@ -181,14 +186,14 @@ def find_hardware(runs: Runs) -> pd.Series[Any]:
     return machines
 
 
-def summarize(runs: Runs) -> tuple[Summary, Members]:
+def summarize_configurations(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    NEEDS_ALL_PROCESSES and `_aggregate` name the rules); where only one did, they are its own. What compares rows
-    comes later.
+    NEEDS_ALL_PROCESSES and `_aggregate_figures` name the rules); where only one did, they are its own.
+    What compares rows comes later.
     """
-    order = number_configurations(runs)
+    order = number_runs_by_configuration(runs)
     number, position, is_ok = (
         order["row"].to_numpy(),
         order["position"].to_numpy(),
@@ -211,7 +216,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     is_pooled = is_ok & (summary["repeats"] > 1).to_numpy()[number]
     if is_pooled.any():
         _fill_aggregates(summary, runs.iloc[position[is_pooled]].reset_index(drop=True), number[is_pooled])
-    summary["doubts"] = _join_all_codes(rows, number, summary)
+    summary["doubts"] = _join_all_doubts(rows, number, summary)
     return summary, members
 
 
@@ -235,7 +240,11 @@ def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> Non
     every = [column for column in figures if column.name in EVERY_ROUND]
     first_round = [column for column in figures if column.name not in EVERY_ROUND]
     aggregates = pd.concat(
-        [_aggregate(pool, number, every), _aggregate(pool[first], number[first], first_round)], axis=1
+        [
+            _aggregate_figures(pool, number, every),
+            _aggregate_figures(pool[first], number[first], first_round),
+        ],
+        axis=1,
     )
     for column in (*every, *first_round):
         _fill_figure(summary, column, aggregates[column.name])
@@ -250,9 +259,9 @@ def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> Non
     summary.loc[rows, "slowdown"] = slowdown.where(slowdown.notna(), s["slowdown"])
 
 
-def _aggregate(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> pd.DataFrame:
+def _aggregate_figures(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> pd.DataFrame:
     """What the runs of each row tell together: a column a figure, a line a row."""
-    forms = {column.name: find_kind(column) for column in columns}
+    forms = {column.name: find_column_kind(column) for column in columns}
     numbers = [name for name, form in forms.items() if form in ("whole", "number") and name != "slowest_rank"]
     values = pool[numbers].astype("float64")
     groups = values.groupby(number)
@@ -286,7 +295,7 @@ def _join_frequent_codes(words: pd.Series[Any], number: Codes) -> pd.Series[Any]
 
 def _fill_figure(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
     """Puts these figures into their rows, with the dtype that the column asks for."""
-    form = find_kind(column)
+    form = find_column_kind(column)
     if form not in ("whole", "number"):
         texts = summary[column.name].astype(object)
         texts[values.index] = values.astype(object)
@@ -298,16 +307,16 @@ def _fill_figure(summary: Summary, column: Column, values: pd.Series[Any]) -> No
     summary[column.name] = pd.array(numbers, dtype="Int64") if is_whole else numbers
 
 
-def _join_all_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
+def _join_all_doubts(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
     """The codes of the doubts of all runs of each row, and of what its processes raise together, as one cell."""
     parts = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
     is_ok = (rows["status"] == "ok").to_numpy()
     times = rows["epoch_time_s"][is_ok]
     times.index = pd.Index(number[is_ok])
-    is_spread = is_scattered(times).reindex(summary.index, fill_value=False) & (
+    is_spread = is_epoch_time_scattered(times).reindex(summary.index, fill_value=False) & (
         summary["kind"] != "steady rate"
     )
-    summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
+    summary["outliers"], summary["outlier_ratio"] = _compute_outlier_columns(times.dropna(), len(summary))
     for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
         parts.append(pd.Series(code, index=summary.index[has], dtype=object))
     codes = pd.concat(parts)
@@ -317,7 +326,7 @@ def _join_all_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.S
     return joined.reindex(summary.index).astype(object)
 
 
-def is_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
+def is_epoch_time_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
     """Whether epoch times under one label differ by more than SPREAD_PCT of their median.
 
     From three on their interquartile range counts; of two, their difference.
@@ -348,7 +357,7 @@ def compute_interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(quartile(3) - quartile(1), index=different)
 
 
-def _count_outliers(
+def _compute_outlier_columns(
     times: pd.Series[Any], size: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any."""

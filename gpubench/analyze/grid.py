@@ -18,7 +18,7 @@ from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
 from gpubench.schema.columns import DERIVED, MEASURED
 
 
-def split_unit(name: str) -> tuple[str, str]:
+def split_column_unit(name: str) -> tuple[str, str]:
     """A column's name and, behind it, its unit: `epoch_time` and `_s`."""
     unit = next((unit for unit in ("_pct", "_s") if name.endswith(unit)), "")
     return name.removesuffix(unit), unit
@@ -54,7 +54,7 @@ MIB_A_GIB = 1024
 INTERVALS: Mapping[str, tuple[str, str]] = {
     column.name: (f"{stem}_low{unit}", f"{stem}_high{unit}")
     for column in (*MEASURED, *DERIVED)
-    for stem, unit in [split_unit(column.name)]
+    for stem, unit in [split_column_unit(column.name)]
     if f"{stem}_low{unit}" in {other.name for other in DERIVED}
 }
 """Column -> those of the lower and the upper end of its interval."""
@@ -71,7 +71,7 @@ SHARING_COLUMNS = tuple(
 """Those of a table of groups of jobs, a line a group."""
 
 
-def split_head_fields(
+def split_head_and_row_fields(
     varied: Sequence[str], axis: str | None, tied: Collection[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields whose values stand over a group of rows, and those that tell its rows apart: columns at the left.
@@ -88,14 +88,16 @@ UNMEASURED = ("images_per_s", "epoch_time_s")
 """Columns of a table of which nothing is measured yet."""
 
 
-def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
+def choose_figure_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
     """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
     left out, unless nothing at all is known."""
     names = tuple(dict.fromkeys(ALL_COLUMNS)) if has_all else COLUMNS[question]
     return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any()) or UNMEASURED
 
 
-def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool) -> tuple[RowGroup, ...]:
+def select_lines_of_rows(
+    groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool
+) -> tuple[RowGroup, ...]:
     """The lines that are of any of these rows, with `is_sorted` in their order. `groups`: without heads."""
     places = {label: place for place, label in enumerate(order)}
     lines = [line for group in groups for line in group.rows if places.keys() & set(line.labels)]
@@ -104,7 +106,7 @@ def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: b
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 
-def drop_columns(
+def remove_table_columns(
     columns: Sequence[ReportColumn], groups: Sequence[RowGroup], removed: Collection[str]
 ) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
     """A table without these columns. Raises UsageError where none is left."""
@@ -122,7 +124,7 @@ def drop_columns(
     return tuple(columns[place] for place in kept), tuple(kept_groups)
 
 
-def build_groups(
+def build_trial_groups(
     summary: pd.DataFrame,
     axis: str | None,
     heads: Sequence[str],
@@ -136,7 +138,7 @@ def build_groups(
     `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_affecting`:
     whether the warning of a code weakens a figure that is shown.
     """
-    words = collect_certainty(findings)
+    words = collect_cell_certainties(findings)
     answers = {finding.choice.row for finding in findings if finding.choice}
     largest = to_python_value(summary["images_per_s"].max())
     groups = []
@@ -149,7 +151,7 @@ def build_groups(
         lines: list[ReportRow] = []
         for label, row in list_labelled_rows(members):
             reason = row.get("reason")
-            if axis and lines and is_same_line(lines[-1], row):
+            if axis and lines and is_of_previous_line(lines[-1], row):
                 last = lines[-1]
                 lines[-1] = replace(
                     last,
@@ -164,10 +166,10 @@ def build_groups(
                 ReportRow(
                     labels=(label,),
                     cells=tuple(cells),
-                    status=find_status(row) if not row["repeats"] else "ok",
+                    status=find_unmeasured_status(row) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label in answers,
-                    warnings=tuple(filter(is_affecting, split_codes(row.get("doubts")))),
+                    warnings=tuple(filter(is_affecting, split_doubt_codes(row.get("doubts")))),
                 )
             )
         head = dict(zip(heads, map(to_python_value, key), strict=True))
@@ -175,15 +177,15 @@ def build_groups(
     return tuple(groups)
 
 
-def is_same_line(last: ReportRow, row: Mapping[str, Any]) -> bool:
+def is_of_previous_line(last: ReportRow, row: Mapping[str, Any]) -> bool:
     """Whether a row that did not run belongs to the line before it: skipped because that ran out of memory, or for
     the same reason."""
     if row["status"] == "missing":
-        return last.status == find_status(row)
+        return last.status == find_unmeasured_status(row)
     return row["status"] == "skipped" and last.status in ("oom", "skipped")
 
 
-def find_status(row: Mapping[str, Any]) -> str:
+def find_unmeasured_status(row: Mapping[str, Any]) -> str:
     """How a row without figures ended. One that is missing may have been measured: `elsewhere`, by another part of its
     plan, or `unread`, where no record of its first round can be read, without which further ones do not count."""
     status = str(row["status"])
@@ -207,7 +209,7 @@ def build_cell(row: Mapping[str, Any], name: str, word: Certainty | None, larges
     return Cell(value=value, low=low, high=high, bar=bar, word=word)
 
 
-def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Certainty]:
+def collect_cell_certainties(findings: Sequence[Finding]) -> dict[tuple[str, int], Certainty]:
     """How sure comparisons in cells are: of speed-ups, and of one way against another."""
     words: dict[tuple[str, int], Certainty] = {}
     for finding in findings:
@@ -231,7 +233,7 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
             ReportRow(
                 labels=(claim.candidate, claim.baseline),
                 cells=(
-                    Cell(value=name_network(row)),
+                    Cell(value=format_network_name(row)),
                     Cell(value=to_python_value(row["gmacs_per_image"])),
                     *(
                         Cell(
@@ -268,7 +270,7 @@ def make_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
     )
 
 
-def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
+def build_job_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
     """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done.
 
     Of a group none of whose jobs has a time it tells how it ended.
@@ -287,7 +289,7 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
             word=group.word,
         )
         cells = [*(Cell(value=value) for value in figures), work, Cell(value=group.overlaps)]
-        status, reason = ("ok", None) if is_ended else find_ending(jobs)
+        status, reason = ("ok", None) if is_ended else find_group_ending(jobs)
         lines.append(
             ReportRow(
                 labels=group.rows,
@@ -299,7 +301,7 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 
-def find_ending(jobs: pd.DataFrame) -> tuple[str, str | None]:
+def find_group_ending(jobs: pd.DataFrame) -> tuple[str, str | None]:
     """How a group ended: its status and reason are those of the job that ended the others (`oom`, then `skipped`)."""
     order = jobs["status"].isin(NEVER_RAN).sort_values(kind="stable").index
     first = jobs.loc[order[0]]
@@ -316,13 +318,13 @@ def make_report_columns(
     )
 
 
-def name_network(row: Mapping[str, Any]) -> str:
+def format_network_name(row: Mapping[str, Any]) -> str:
     """`lenet x4`: a network, and how many times as wide."""
     width = to_python_value(row.get("width"))
     return f"{row['model']} x{width:g}" if width not in (None, 1) else str(row["model"])
 
 
-def split_codes(codes: Any) -> tuple[str, ...]:
+def split_doubt_codes(codes: Any) -> tuple[str, ...]:
     """The codes of a cell of the column `doubts`."""
     return tuple(codes.split("+")) if isinstance(codes, str) and codes else ()
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from gpubench.schema import hosts
 from gpubench.stats.distributions import compute_t_quantile
-from gpubench.stats.estimates import ALPHA, compare_rounds, find_half_width
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_log_ratio
 
 FEWEST_ROUNDS = 3
 """Rounds in common from which rows are compared round by round."""
@@ -25,7 +25,7 @@ Sample: TypeAlias = tuple[int, str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Processes:
+class ProcessFigures:
     """The processes that ended ok, of rows that have several: an entry a process in each array."""
 
     row: Indices
@@ -37,7 +37,7 @@ class Processes:
     @classmethod
     def from_members(
         cls, repeats: Indices, members: pd.DataFrame, runs: pd.DataFrame, names: Iterable[str]
-    ) -> Processes:
+    ) -> ProcessFigures:
         """Those of these members. `repeats`: processes of each row."""
         row, is_ok = members["row"].to_numpy(), members["is_ok"].to_numpy()
         several = is_ok & (repeats[row] > 1)
@@ -45,7 +45,7 @@ class Processes:
         return cls(
             row=row[several],
             node=ended["host"].fillna("").to_numpy(dtype=object),
-            figures={name: _encode_numbers(ended[name]) for name in names},
+            figures={name: _convert_to_array(ended[name]) for name in names},
         )
 
     def compute_logs(self, figure: str) -> Floats:
@@ -66,14 +66,14 @@ class Processes:
         }
 
 
-def _encode_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
+def _convert_to_array(values: pd.Series[Any]) -> npt.NDArray[Any]:
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return values.to_numpy("float64", na_value=np.nan)
     return values.to_numpy()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
+class LogMeans:
     """Means of logarithms under each number: an entry a number in each array."""
 
     count: Indices
@@ -82,7 +82,7 @@ class Means:
     """Of a sample, NaN under two values; 0 where all are the same, whatever their sums come to."""
 
     @classmethod
-    def from_groups(cls, number: Indices, logs: Floats, size: int) -> Means:
+    def from_groups(cls, number: Indices, logs: Floats, size: int) -> LogMeans:
         """Of the known values under each number."""
         known = ~np.isnan(logs)
         number, logs = number[known], logs[known]
@@ -106,7 +106,7 @@ class Means:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratios:
+class LogRatios:
     """Ratios of geometric means of two rows each, on the log scale; NaN where a row is of one process."""
 
     log: Floats
@@ -122,31 +122,31 @@ class Ratios:
         low, high = (np.where(np.isfinite(end), end, np.nan) for end in ends)
         return low, high
 
-    def scale(self, factor: Floats) -> Ratios:
+    def scale(self, factor: Floats) -> LogRatios:
         """The ratios times exact factors."""
         return replace(self, log=self.log + np.log(factor))
 
-    def where(self, known: npt.NDArray[np.bool_], fallback: Ratios | None = None) -> Ratios:
+    def where(self, known: npt.NDArray[np.bool_], fallback: LogRatios | None = None) -> LogRatios:
         """These where they are known, else fallback, or none."""
         log, half, some = (
             (fallback.log, fallback.half, fallback.is_by_some_rounds) if fallback else (np.nan, np.nan, False)
         )
-        return Ratios(
+        return LogRatios(
             log=np.where(known, self.log, log),
             half=np.where(known, self.half, half),
             is_by_some_rounds=np.where(known, self.is_by_some_rounds, some),
         )
 
 
-def compare_rows(
-    processes: Processes,
+def compute_row_ratios(
+    processes: ProcessFigures,
     machine: Indices,
     numerator: Indices,
     denominator: Indices,
     figure: str,
     *,
     by_processes: bool = False,
-) -> Ratios:
+) -> LogRatios:
     """The ratio of the geometric means of a figure over the processes of two rows, for each pair.
 
     `machine`: a code for each row of the summary. `numerator`, `denominator`: its rows. Rows that were measured in
@@ -157,7 +157,7 @@ def compare_rows(
     """
     samples = processes.collect(figure)
     compared = [
-        _compare(
+        _compare_samples(
             samples[a], samples[b], is_one_machine=bool(machine[a] == machine[b]), by_processes=by_processes
         )
         if samples.keys() >= {a, b}
@@ -165,14 +165,14 @@ def compare_rows(
         for a, b in zip(numerator.tolist(), denominator.tolist(), strict=True)
     ]
     log, half, some = zip(*compared, strict=True) if compared else ((), (), ())
-    return Ratios(
+    return LogRatios(
         log=np.array(log, dtype=float),
         half=np.array(half, dtype=float),
         is_by_some_rounds=np.array(some, dtype=bool),
     )
 
 
-def _compare(
+def _compare_samples(
     numerator: list[Sample], denominator: list[Sample], *, is_one_machine: bool, by_processes: bool
 ) -> tuple[float, float, bool]:
     """The logarithm of a ratio, half its interval, and whether rounds that only one row has are left out."""
@@ -183,22 +183,26 @@ def _compare(
     common = by_place[0].keys() & by_place[1].keys()
     has_own_rounds = [len(places) for places in by_place] == [len(side) for side in sides]
     if has_own_rounds and len(common) >= FEWEST_ROUNDS and not by_processes:
-        pairs = compare_rounds(*by_place).pairs
+        pairs = estimate_log_ratio(*by_place).pairs
         assert pairs is not None, "there are several"
-        return pairs.center, find_half_width(pairs, ALPHA / 2), any(len(side) > len(common) for side in sides)
-    evidence = compare_rounds(*(dict(enumerate(value for *_, value in side)) for side in sides))
+        return (
+            pairs.center,
+            compute_interval_half_width(pairs, ALPHA / 2),
+            any(len(side) > len(common) for side in sides),
+        )
+    evidence = estimate_log_ratio(*(dict(enumerate(value for *_, value in side)) for side in sides))
     welch = evidence.welch
     assert welch is not None, "each row has several processes"
-    shares = [share_nodes([node for _, node, _ in side]) for side in sides]
+    shares = [compute_node_shares([node for _, node, _ in side]) for side in sides]
     if is_one_machine and shares[0] != shares[1]:
         half = math.inf
     elif by_processes:
         half = float(compute_t_quantile(1 - ALPHA / 2, min(map(len, sides)) - 1)) * welch.error
     else:
-        half = find_half_width(welch, ALPHA / 2)
+        half = compute_interval_half_width(welch, ALPHA / 2)
     return evidence.center, half, False
 
 
-def share_nodes(nodes: Collection[str]) -> dict[str, float]:
+def compute_node_shares(nodes: Collection[str]) -> dict[str, float]:
     """The share of processes on each node."""
     return {node: count / len(nodes) for node, count in Counter(nodes).items()}

@@ -44,7 +44,7 @@ FREE, LEFT_TO_MACHINE, NO_FILES = "free", "left to the machine", "no files"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Matching:
+class RowMatching:
     """The rows of two sides by label, each in one of the first four."""
 
     pairs: tuple[tuple[int, int], ...]
@@ -56,7 +56,7 @@ class Matching:
     """Fields that were set aside; where there is nothing to match all the same, those that keep the sides apart."""
 
 
-def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
+def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> RowMatching:
     """The rows of two sides by their trials.
 
     `rows`: of a summary, with `is_b`, and with `asked`, `images` and `variant_definition` of a run of each. `free`: the
@@ -97,7 +97,7 @@ def make_trial_identities(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.
         columns["data"] = columns["data"].mask(rows["image_files"] == "none", NO_FILES)
     columns[DEFINITION] = fill_missing(rows[DEFINITION].map(_format_definition))
     return pd.DataFrame(
-        {field: values.mask(is_free(rows, field, free), FREE) for field, values in columns.items()}
+        {field: values.mask(is_free_to_differ(rows, field, free), FREE) for field, values in columns.items()}
     )
 
 
@@ -111,7 +111,7 @@ def is_left_to_machine(rows: pd.DataFrame, field: str) -> pd.Series[bool]:
     return rows["asked"].map(lambda fields: bool(fields) and fields.get(field) is None).astype(bool)
 
 
-def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[bool]:
+def is_free_to_differ(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[bool]:
     """Whether a row's value of a field may differ: it was asked to, or follows from what was, and nobody asked for it.
 
     In one folder the images and the other fields fill what is left to the machine; but a CPU never stands in for a GPU.
@@ -148,7 +148,7 @@ def number_matched_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
     return combine_codes(len(rows), [trial, neighbour, number])
 
 
-def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
+def pair_rows(rows: pd.DataFrame, trial: Codes) -> RowMatching:
     """Rows of one trial, one a side; of several, those that are the only ones on their machine, or by what it gave."""
     unpaired = rows.assign(trial=trial).sort_values("is_b", kind="stable")
     pairs: list[tuple[int, int]] = []
@@ -168,7 +168,7 @@ def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
         for side, other_side in (labels, labels[::-1])
     ]
     several = tuple((members, labels[1][place]) for place, members in labels[0].items() if place in labels[1])
-    return Matching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)
+    return RowMatching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)
 
 
 def _format_definition(definition: Mapping[str, Any] | None) -> str | None:

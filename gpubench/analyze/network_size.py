@@ -16,11 +16,11 @@ from gpubench.analyze import devices
 from gpubench.analyze.series import combine_codes
 from gpubench.analyze.table_rows import (
     TableRows,
-    find_certainty,
-    find_remedy,
+    find_claims_remedy,
     group_by,
+    join_certainty_of_claims,
     list_claimed_rows,
-    list_unsettled,
+    list_unsettled_claims,
 )
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
@@ -38,7 +38,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     size is not known is in none.
     """
     codes = combine_codes(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
-    if len(np.unique(codes[rows.is_compared])) < FEWEST_NETWORKS:
+    if len(np.unique(codes[rows.has_solo_rate])) < FEWEST_NETWORKS:
         return []
     summary = rows.summary.assign(devices=rows.devices)
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
@@ -79,10 +79,12 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
         first = faster[-1].candidate if faster else None
         findings.append(
             NetworkSizeFinding(
-                word=find_certainty(faster or steps),
+                word=join_certainty_of_claims(faster or steps),
                 claims=tuple(steps),
                 rows=list_claimed_rows(steps),
-                remedy=find_remedy(list_unsettled(steps), steps, rows.round_minutes, rows.seeds),
+                remedy=find_claims_remedy(
+                    list_unsettled_claims(steps), steps, rows.round_minutes, rows.seeds
+                ),
                 devices=int(rows.devices[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,

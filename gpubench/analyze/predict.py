@@ -17,20 +17,20 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from gpubench.analyze.folder import Folder
-from gpubench.analyze.frames import Runs, Summary, summarize
-from gpubench.analyze.grid import list_labelled_rows, split_codes, to_python_value
+from gpubench.analyze.frames import Runs, Summary, summarize_configurations
+from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes, to_python_value
 from gpubench.basics.errors import UsageError
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob
+from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictedJob, PredictionNote
 from gpubench.node.environment import Machine
-from gpubench.plan.command_line import find_usual_values, infer_fields, read_experiment
-from gpubench.plan.groups import name_group, name_jobs
+from gpubench.plan.command_line import find_usual_values, infer_fields_from_trials, read_experiment
+from gpubench.plan.groups import format_group_label, format_trial_labels
 from gpubench.plan.plan import Job, Unit, expand_experiment
-from gpubench.plan.resolve import ResolvedTrial, resolve_unit
+from gpubench.plan.resolve import ResolvedTrial, resolve_unit_trials
 from gpubench.plan.skips import NodeCapacity, find_skip_reason
-from gpubench.plan.slowdowns import SLICING, Demand, Slowdowns, predict_slowdowns
+from gpubench.plan.slowdowns import SLICING, JobDemand, PredictedSlowdowns, predict_slowdowns
 from gpubench.plan.state import collect_out_of_memory
-from gpubench.plan.stored_machine import RecordedSources, StoredMachine, choose_machine
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.stored_machine import RecordedSources, StoredMachine, choose_measured_machine
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema import catalog
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import FIELD_COLUMNS
@@ -59,7 +59,7 @@ Row: TypeAlias = Mapping[str, Any]
 # ---- rows alone as demands ----
 
 
-def make_demand(row: Row, place: ResolvedTrial, alone: Summary) -> Demand | None:
+def make_demand(row: Row, place: ResolvedTrial, alone: Summary) -> JobDemand | None:
     """What a row alone says of its job on these GPUs and CPUs; None without an epoch time.
 
     `alone`: rows alone of the same machine and kind of time, which may tell how long its ranks wait for each other.
@@ -69,8 +69,8 @@ def make_demand(row: Row, place: ResolvedTrial, alone: Summary) -> Demand | None
     busy, gpus = row["gpu_busy_s_per_epoch"], tuple(place.gpu_ids)
     strategy = catalog.STRATEGIES.get(row["strategy"] or "")
     has_ranks = len(gpus) > 1 and bool(strategy and strategy.process_per_device)
-    wait, is_measured = find_gradient_wait(row, alone) if has_ranks else (0.0, False)
-    return Demand(
+    wait, is_measured = estimate_gradient_wait_share(row, alone) if has_ranks else (0.0, False)
+    return JobDemand(
         epoch_time_s=row["epoch_time_s"],
         cpu_s=row["cpu_s_per_epoch"],
         gpu_s=busy / len(gpus) * (1 - wait) if gpus and busy is not None else None,
@@ -81,28 +81,31 @@ def make_demand(row: Row, place: ResolvedTrial, alone: Summary) -> Demand | None
     )
 
 
-def find_gradient_wait(row: Row, alone: Summary) -> tuple[float, bool]:
+def estimate_gradient_wait_share(row: Row, alone: Summary) -> tuple[float, bool]:
     """The part of its GPUs' busy time that a job only waits for other ranks' gradients, and whether it was measured.
 
     Measured by the newest row of the same configuration that was broken down; estimated, it may be more.
     """
     alone = alone[alone["status"] == "ok"]
-    like_this = alone[is_alike(alone, row, SAME_RANKS)]
-    timed = like_this.assign(part=like_this["comm_ms"] / 1e3 / find_busy_step_s(like_this)).dropna(
+    like_this = alone[has_same_fields(alone, row, SAME_RANKS)]
+    timed = like_this.assign(part=like_this["comm_ms"] / 1e3 / compute_gpu_busy_step_s(like_this)).dropna(
         subset="part"
     )
     if len(timed):
         newest = timed.sort_values("started_at", kind="stable").iloc[-1]
         return min(max(float(newest["part"]), 0.0), 1.0), True
-    single = alone[is_alike(alone, row, SAME_KERNELS) & (alone["gpus"] == 1)]
+    single = alone[has_same_fields(alone, row, SAME_KERNELS) & (alone["gpus"] == 1)]
     wanted = pd.DataFrame([row])
     images = float((wanted["batch_size"] / wanted["gpus"]).astype("float64").iloc[0])
     larger = (images / single["batch_size"].astype("float64")).clip(lower=1.0)
-    need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(wanted).iloc[0])
+    need, busy = (
+        (compute_gpu_busy_step_s(single) * larger).min(),
+        float(compute_gpu_busy_step_s(wanted).iloc[0]),
+    )
     return (float(1 - need / busy) if need < busy else 0.0), False
 
 
-def is_alike(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:
+def has_same_fields(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:
     """Whether rows agree with this one in these fields, missing values among them, and in their variant."""
     is_agreeing: pd.Series[bool] = pd.Series(True, index=rows.index)
     for name in (*fields, "variant_definition"):
@@ -110,7 +113,7 @@ def is_alike(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:
     return is_agreeing
 
 
-def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
+def compute_gpu_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
     """Busy seconds of each of a row's GPUs in a step; NaN where that is not known."""
     busy, images, batch, gpus = (
         rows[name].astype("float64").where(lambda values: values > 0)
@@ -119,7 +122,9 @@ def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
     return busy / gpus / (images / batch)
 
 
-def predict_jobs(rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Summary) -> Slowdowns | None:
+def predict_job_slowdowns(
+    rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Summary
+) -> PredictedSlowdowns | None:
     """What jobs with these rows alone do to each other on these GPUs and CPUs; None where a time is not known."""
     demands = [make_demand(row, place, alone) for row, place in zip(rows, places, strict=True)]
     known = [demand for demand in demands if demand is not None]
@@ -131,16 +136,16 @@ def predict_jobs(rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Su
 # ---- which row stands for a job ----
 
 
-def summarize_alone(runs: Runs) -> dict[str, Summary]:
+def summarize_solo_runs(runs: Runs) -> dict[str, Summary]:
     """Kind of time -> rows of trials alone, several processes as one; also of those that did not end ok.
 
     What a trial left open may have been filled differently under another allowance of CPUs: that is no repeat
-    (`frames.number_configurations`).
+    (`frames.number_runs_by_configuration`).
     """
     rows = {}
     for kind, of_kind in runs[runs["group"].isna()].groupby("kind", sort=False):
         of_kind = of_kind.reset_index(drop=True)
-        summary, members = summarize(of_kind)
+        summary, members = summarize_configurations(of_kind)
         first = members.drop_duplicates("row")["run"].to_numpy()
         images = of_kind["images"].take(first)
         rows[str(kind)] = summary.assign(
@@ -156,7 +161,7 @@ def _format_variant_key(definition: Mapping[str, Any] | None) -> str | None:
 
 def find_solo_row(
     job: Job, place: ResolvedTrial, fingerprint: str, rows: Summary
-) -> tuple[Row, list[Note]] | Note:
+) -> tuple[Row, list[PredictionNote]] | PredictionNote:
     """The row that stands for a job, with what is to be said of that; else why there is none.
 
     `fingerprint`: of the job's images. What a row does not state does not part it from the job.
@@ -182,22 +187,22 @@ def find_solo_row(
         is_ok=rows["status"] == "ok",
     )[is_same | ~is_other]
     if not len(like):
-        return Note("not-measured")
+        return PredictionNote("not-measured")
     best = like.sort_values(["is_ok", "agree", "is_same", "is_there", "start"], kind="stable").iloc[-1]
     row = {str(name): to_python_value(value) for name, value in best.items()}
     if not row["is_ok"]:
-        return Note("ended", {"status": row["status"]})
+        return PredictionNote("ended", {"status": row["status"]})
     notes = [
-        Note("another-allowance", {"field": name, "wanted": wanted[name], "value": row[name]})
+        PredictionNote("another-allowance", {"field": name, "wanted": wanted[name], "value": row[name]})
         for name in ALLOTTED
         if row[name] != wanted[name] and (row[name] is not None or getattr(job.trial, name) is not None)
     ]
-    if codes := split_codes(row["doubts"]):
-        notes.append(Note("doubts", {"codes": codes}))
+    if codes := split_doubt_codes(row["doubts"]):
+        notes.append(PredictionNote("doubts", {"codes": codes}))
     load, time = row["cpu_util_pct"], row["epoch_time_s"]
     if row["cpu_s_per_epoch"] is None and load is not None and time:
         row["cpu_s_per_epoch"] = load / 100 * time * (row["cpus"] or place.cpus)
-        notes.append(Note("cpu-load"))
+        notes.append(PredictionNote("cpu-load"))
     return row, notes
 
 
@@ -215,9 +220,9 @@ class Predictions:
     """Those that were asked about; without any, those that ran, as predicted before."""
 
 
-def predict_experiment(
+def predict_experiment_slowdowns(
     folders: Sequence[Folder],
-    options: Options,
+    options: ExperimentOptions,
     this_machine: Machine,
     *,
     path: Path | None = None,
@@ -227,12 +232,12 @@ def predict_experiment(
 
     Raises UsageError where there are no jobs, UnusableError where no trial ended ok.
     """
-    stored = choose_machine(_list_records(folders), this_machine, device)
-    runs = _list_runs(folders, stored)
+    stored = choose_measured_machine(_list_records(folders), this_machine, device)
+    runs = _select_runs_of_machine(folders, stored)
     has_gpu = stored.device == "cuda"
-    usual = find_usual_values(read_experiment(None, Options(), has_gpu=has_gpu))
+    usual = find_usual_values(read_experiment(None, ExperimentOptions(), has_gpu=has_gpu))
     trials = [r.trial for r in stored.records if r.status == "ok" and not r.group]
-    filled = {} if path is not None else infer_fields(options, trials, usual)
+    filled = {} if path is not None else infer_fields_from_trials(options, trials, usual)
     options = replace(options, fields={**options.fields, **filled})
     experiment = read_experiment(path, options, has_gpu=has_gpu)
     sources = RecordedSources(stored.records, experiment.bad_images)
@@ -245,10 +250,12 @@ def predict_experiment(
         for rows in list_group_jobs(folders, runs)
         if rows["slowdown"].notna().all()
     }
-    alone = summarize_alone(runs)
+    alone = summarize_solo_runs(runs)
     axes = [name for axis in experiment.varied for name in axis]
     groups = [
-        predict_unit(unit, axes, stored, sources, alone, measured) for unit in plan.units if unit.is_group
+        predict_group_slowdowns(unit, axes, stored, sources, alone, measured)
+        for unit in plan.units
+        if unit.is_group
     ]
     if not groups:
         raise UsageError(NO_JOBS)
@@ -257,11 +264,11 @@ def predict_experiment(
 
 def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
-    stored = choose_machine(_list_records(folders), this_machine)
+    stored = choose_measured_machine(_list_records(folders), this_machine)
     figures = ["job", "solo_epoch_time_s", "predicted_slowdown", "slowdown"]
     groups = [
         PredictedGroup(
-            name=name_group(
+            name=format_group_label(
                 rows["group"].iloc[0], [row for _, row in list_labelled_rows(rows)], rows["varied"].iloc[0]
             ),
             jobs=tuple(
@@ -274,7 +281,7 @@ def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -
                 for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
         )
-        for rows in list_group_jobs(folders, _list_runs(folders, stored))
+        for rows in list_group_jobs(folders, _select_runs_of_machine(folders, stored))
         if len(rows) > 1 and rows[figures[2:]].notna().all(axis=None)
     ]
     return Predictions(stored=stored, filled={}, groups=tuple(groups))
@@ -284,7 +291,7 @@ def _list_records(folders: Sequence[Folder]) -> Iterator[Any]:
     return (record for folder in folders for record in folder.records)
 
 
-def _list_runs(folders: Sequence[Folder], stored: StoredMachine) -> Runs:
+def _select_runs_of_machine(folders: Sequence[Folder], stored: StoredMachine) -> Runs:
     """The lines of a machine's attempts."""
     chosen = set(map(id, stored.records))
     runs = [
@@ -303,7 +310,7 @@ def list_group_jobs(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
             yield rows.assign(varied=[folder.tables[table].varied for table in rows["table"]])
 
 
-def predict_unit(
+def predict_group_slowdowns(
     unit: Unit, axes: Sequence[str], stored: StoredMachine, sources: RecordedSources, alone: Mapping[str, Summary],
     measured: Mapping[tuple[Any, ...], tuple[float, ...]],
 ) -> PredictedGroup | NoPrediction:  # fmt: skip
@@ -312,17 +319,19 @@ def predict_unit(
     `measured`: how CPUs were shared, and the configurations alone of a group's jobs -> their slowdowns, where it ran.
     """
     trials = [job.trial.asdict() for job in unit.jobs]
-    name, names = name_group(unit.group, trials, axes), name_jobs(trials)
+    name, names = format_group_label(unit.group, trials, axes), format_trial_labels(trials)
     machine = stored.machine
     if stored.cpus is None:  # then jobs on the same CPUs have as many as they ask for
         if unit.jobs[0].trial.cpu_sharing == "pinned":
-            return NoPrediction(name=name, why=(Note("unknown-cpus"),))
+            return NoPrediction(name=name, why=(PredictionNote("unknown-cpus"),))
         cpus = max(job.trial.cpus or 1 for job in unit.jobs)
         machine = replace(machine, cpu_ids=tuple(range(cpus)), cpu_count=cpus)
     room = NodeCapacity(len(machine.gpus), machine.cpu_count)
     if reason := find_skip_reason(unit, collect_out_of_memory(stored.records), room, stored.device):
-        return NoPrediction(name=name, why=(Note("skipped", {"reason": reason}),))
-    places = resolve_unit(unit, machine, lambda job: sources.find_data_facts(job.trial.data), stored.device)
+        return NoPrediction(name=name, why=(PredictionNote("skipped", {"reason": reason}),))
+    places = resolve_unit_trials(
+        unit, machine, lambda job: sources.find_data_facts(job.trial.data), stored.device
+    )
     matches = {
         kind: [
             find_solo_row(job, place, sources.find_data_facts(job.trial.data).fingerprint, rows)
@@ -330,18 +339,25 @@ def predict_unit(
         ]
         for kind, rows in alone.items()
     }
-    kind = min(matches, key=lambda name: (sum(isinstance(m, Note) for m in matches[name]), KINDS.index(name)))
-    lacking = {title: m for title, m in zip(names, matches[kind], strict=True) if isinstance(m, Note)}
+    kind = min(
+        matches,
+        key=lambda name: (sum(isinstance(m, PredictionNote) for m in matches[name]), KINDS.index(name)),
+    )
+    lacking = {
+        title: m for title, m in zip(names, matches[kind], strict=True) if isinstance(m, PredictionNote)
+    }
     if lacking:
         why = [replace(note, figures={**note.figures, "job": job}) for job, note in lacking.items()]
         return NoPrediction(name=name, why=tuple(why))
-    found = [match for match in matches[kind] if not isinstance(match, Note)]
+    found = [match for match in matches[kind] if not isinstance(match, PredictionNote)]
     rows = [row for row, _ in found]
-    predicted = predict_jobs(rows, places, alone[kind])
+    predicted = predict_job_slowdowns(rows, places, alone[kind])
     if predicted is None:
-        return NoPrediction(name=name, why=(Note("no-time"),))
+        return NoPrediction(name=name, why=(PredictionNote("no-time"),))
     if predicted.unknown:  # the rest of it would be taken for nothing
-        return NoPrediction(name=name, why=(Note("unknown-needs", {"resources": predicted.unknown}),))
+        return NoPrediction(
+            name=name, why=(PredictionNote("unknown-needs", {"resources": predicted.unknown}),)
+        )
     key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row in rows))
     slowdowns = zip(predicted.slowdowns, measured.get(key, (None,) * len(rows)), strict=True)
     jobs = tuple(
@@ -357,15 +373,15 @@ def predict_unit(
     return PredictedGroup(
         name=name,
         jobs=jobs,
-        word="likely" if all(map(_is_reliable, rows)) else "unknown",
+        word="likely" if all(map(_has_reliable_time, rows)) else "unknown",
         waits_for=predicted.waits_for,
         least_s=predicted.least_s,
         is_upper_bound=predicted.is_upper_bound,
     )
 
 
-def _is_reliable(row: Row) -> bool:
+def _has_reliable_time(row: Row) -> bool:
     """Whether a time alone is of several processes and has no doubts."""
     return row["repeats"] > 1 and not any(
-        "time" in find_doubt(code).about for code in split_codes(row["doubts"])
+        "time" in find_doubt(code).about for code in split_doubt_codes(row["doubts"])
     )

@@ -31,7 +31,7 @@ WAYS_ANSWERED_FIRST = ("variant", "precision", "execution", "optimizer")
 """Where one of these varies, that is what the plan asks; other ways of working are told after what they serve."""
 
 
-def answer_table(rows: TableRows) -> list[Finding]:
+def answer_table_questions(rows: TableRows) -> list[Finding]:
     """The findings of all questions of one table, that of the question that its plan asks first.
 
     Who trains to a target asks for it; who runs groups of jobs, whether they may share; several networks ask from what
@@ -54,7 +54,7 @@ def answer_table(rows: TableRows) -> list[Finding]:
 def make_table_report(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     rows = make_table_rows(folder, table)
-    report = build_report(table, rows, answer_table(rows), view)
+    report = build_report(table, rows, answer_table_questions(rows), view)
     if not any(isinstance(finding, TargetFinding) for finding in report.findings):
         return report
     return replace(report, training=target.collect_training_curves(folder.records, rows.runs))
@@ -71,15 +71,15 @@ def make_folder_reports(folders: Sequence[Folder], view: TableView = WHOLE) -> l
     return reports
 
 
-def find_best(folder: Folder, report: Report) -> Mapping[str, Any] | None:
+def find_best_configuration(folder: Folder, report: Report) -> Mapping[str, Any] | None:
     """The configuration that the first finding with a recommendation names: the fields of its trial as they were asked
     for, None for those that were left to the machine. None where nothing is recommended.
 
     `report`: of a table of this folder.
     """
-    row = report.recommended
+    row = report.recommended_row
     if row is None:
         return None
-    run = folder.select_processes(row).iloc[0]
+    run = folder.select_ended_runs(row).iloc[0]
     # The images of a published log are nobody's to name.
     return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}

@@ -11,23 +11,23 @@ from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
     SHARING_COLUMNS,
     SOURCES,
-    build_groups,
+    build_job_groups,
     build_network_groups,
-    build_sharing_groups,
-    choose_columns,
-    drop_columns,
+    build_trial_groups,
+    choose_figure_columns,
     list_labelled_rows,
     make_network_columns,
     make_report_columns,
-    pick_lines,
-    split_codes,
-    split_head_fields,
+    remove_table_columns,
+    select_lines_of_rows,
+    split_doubt_codes,
+    split_head_and_row_fields,
     to_python_value,
 )
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
-from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding, list_groups
-from gpubench.core.report import Facts, Report, ReportColumn, ReportWarning, RowGroup
+from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding, collect_job_groups
+from gpubench.core.report import HeadingFacts, Report, ReportColumn, ReportWarning, RowGroup
 from gpubench.schema.doubts import find_doubt
 
 AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -63,21 +63,21 @@ def build_report(
 ) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
-    columns, groups = build_table(table, rows, findings, question, view)
+    columns, groups = build_report_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
     lines = list_labelled_rows(rows.summary[list(dict.fromkeys((*rows.varied, *REPORTED_FIGURES)))])
-    warnings = (*collect_warnings(table, rows, shown), *find_baseline_warnings(findings))
+    warnings = (*collect_warnings(table, rows, shown), *find_spoilt_baseline_warnings(findings))
     return Report(
         name=table.name,
         question=table.question,
-        facts=collect_facts(table, rows),
+        facts=collect_heading_facts(table, rows),
         columns=columns,
         groups=groups,
-        findings=tuple(add_warnings(finding, warnings) for finding in findings),
+        findings=tuple(attach_warning_codes(finding, warnings) for finding in findings),
         warnings=warnings,
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in REPORTED_FIGURES} for label, row in lines},
-        missing=collect_reasons(rows, (*REPORTED_FIGURES, *shown)),
+        missing=collect_missing_reasons(rows, (*REPORTED_FIGURES, *shown)),
         axis=table.axis,
         selection=view.make_selection(
             sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
@@ -85,34 +85,38 @@ def build_report(
     )
 
 
-def build_table(
+def build_report_table(
     table: Table, rows: TableRows, findings: Sequence[Finding], question: str, view: TableView
 ) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
     """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None
     order = view.select_rows(rows.summary)
-    if isinstance(first, (SharingFinding, NetworkSizeFinding)) and not view.has_columns:
+    if isinstance(first, (SharingFinding, NetworkSizeFinding)) and not view.has_added_columns:
         if isinstance(first, SharingFinding):
-            columns, lines = SHARING_COLUMNS, build_sharing_groups(rows.summary, first)
+            columns, lines = SHARING_COLUMNS, build_job_groups(rows.summary, first)
         else:
             columns = make_network_columns(rows.summary, first)
             lines = build_network_groups(rows.summary, first)
-        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
+        return remove_table_columns(
+            columns, select_lines_of_rows(lines, order, is_sorted=bool(view.sort)), view.removed
+        )
     alone = rows.summary[rows.summary["group"].isna()]
-    if view.has_columns or alone.empty:
+    if view.has_added_columns or alone.empty:
         alone = rows.summary
     has_jobs = bool(alone["group"].notna().any())
     varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
     axis = None if view.sort or has_jobs else table.axis
-    heads, labels = split_head_fields(varied, axis, table.tied)
-    names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns))
+    heads, labels = split_head_and_row_fields(varied, axis, table.tied)
+    names = view.choose_columns(choose_figure_columns(alone, question, has_all=view.has_all_columns))
     alone = alone.loc[[label for label in order if label in alone.index]]
     columns = make_report_columns(alone, labels, names)
-    groups = build_groups(alone, axis, heads, labels, names, findings, lambda code: is_affecting(code, names))
-    return drop_columns(columns, groups, view.removed)
+    groups = build_trial_groups(
+        alone, axis, heads, labels, names, findings, lambda code: is_weakening_shown_figure(code, names)
+    )
+    return remove_table_columns(columns, groups, view.removed)
 
 
-def collect_facts(table: Table, rows: TableRows) -> Facts:
+def collect_heading_facts(table: Table, rows: TableRows) -> HeadingFacts:
     """What stands above the table."""
     summary = rows.summary
     ended = summary[summary["repeats"] > 0]
@@ -120,7 +124,7 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
     machines = dict.fromkeys(describe_machine(row) for _, row in list_labelled_rows(hardware))
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
-    return Facts(
+    return HeadingFacts(
         fixed={
             field: table.fixed[field]
             for field, usual in HEADLINE.items()
@@ -135,7 +139,7 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
     )
 
 
-def collect_reasons(rows: TableRows, names: Sequence[str]) -> dict[int, dict[str, str]]:
+def collect_missing_reasons(rows: TableRows, names: Sequence[str]) -> dict[int, dict[str, str]]:
     """Row -> which of these columns are empty in it, each with the first reason that a record of it holds.
 
     Of rows without a process that ended ok their lines tell why.
@@ -167,31 +171,31 @@ def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> l
     """A kind of warning each, with the rows that have it: only what touches a column that is shown."""
     touched: dict[str, list[int]] = {}
     for label, codes in zip(rows.summary.index, rows.summary["doubts"], strict=True):
-        for code in split_codes(codes):
+        for code in split_doubt_codes(codes):
             touched.setdefault(code, []).append(int(label))
     warnings = [
         ReportWarning(code=code, rows=tuple(labels))
         for code, labels in touched.items()
-        if is_affecting(code, shown)
+        if is_weakening_shown_figure(code, shown)
     ]
     return [*find_evidence_warnings(table, rows), *warnings]
 
 
-def add_warnings(finding: Finding, warnings: Sequence[ReportWarning]) -> Finding:
+def attach_warning_codes(finding: Finding, warnings: Sequence[ReportWarning]) -> Finding:
     """The finding with the codes of the warnings that touch its rows."""
     return replace(
         finding, warnings=tuple(w.code for w in warnings if not set(w.rows).isdisjoint(finding.rows))
     )
 
 
-def find_baseline_warnings(findings: Sequence[Finding]) -> list[ReportWarning]:
+def find_spoilt_baseline_warnings(findings: Sequence[Finding]) -> list[ReportWarning]:
     """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
-    jobs = [group.spoilt_by for group in list_groups(findings)]
+    jobs = [group.spoilt_by for group in collect_job_groups(findings)]
     spoilt = tuple(dict.fromkeys(job for job in jobs if job is not None))
     return [ReportWarning(code="faster-together", rows=spoilt)] if spoilt else []
 
 
-def is_affecting(code: str, shown: Collection[str]) -> bool:
+def is_weakening_shown_figure(code: str, shown: Collection[str]) -> bool:
     """Whether a warning weakens a figure that is shown, and nothing else that is shown tells it.
 
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
@@ -216,7 +220,7 @@ def find_evidence_warnings(table: Table, rows: TableRows) -> list[ReportWarning]
     elif is_target:
         warnings += [ReportWarning(code="one-seed", rows=labels)] if rows.seeds == 1 else []
     elif single and not table.is_of_tries:  # memory, of which tries tell, is the same in each process
-        noise = math.expm1(rows.find_noise(*single) or 0.0)
+        noise = math.expm1(rows.find_largest_noise(*single) or 0.0)
         code = "one-process" if single == labels else "single-process"
         warnings.append(ReportWarning(code=code, rows=single, figures={"noise": noise}))
     if table.kind == "whole epochs":

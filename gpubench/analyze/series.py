@@ -96,7 +96,7 @@ def _count_values(field: str, codes: Codes) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fields:
+class EncodedFields:
     """The trial fields of rows as codes."""
 
     codes: Mapping[str, Codes]
@@ -107,7 +107,7 @@ class Fields:
     """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame) -> Fields:
+    def from_frame(cls, frame: pd.DataFrame) -> EncodedFields:
         """The fields of runs, or of the rows of a summary."""
         codes = {}
         for name in CANDIDATES:
@@ -123,14 +123,18 @@ class Fields:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, places: Mask | npt.NDArray[np.int64]) -> Fields:
+    def take(self, places: Mask | npt.NDArray[np.int64]) -> EncodedFields:
         """Those of some of the rows, in this order."""
         codes = {name: values[places] for name, values in self.codes.items()}
-        return Fields(codes=codes, frame=self.frame.iloc[places], is_first_gpus=self.is_first_gpus[places])
+        return EncodedFields(
+            codes=codes, frame=self.frame.iloc[places], is_first_gpus=self.is_first_gpus[places]
+        )
 
-    def replace(self, field: str, codes: Codes) -> Fields:
+    def replace(self, field: str, codes: Codes) -> EncodedFields:
         """The same with other values of a field."""
-        return Fields(codes={**self.codes, field: codes}, frame=self.frame, is_first_gpus=self.is_first_gpus)
+        return EncodedFields(
+            codes={**self.codes, field: codes}, frame=self.frame, is_first_gpus=self.is_first_gpus
+        )
 
     @cached_property
     def is_alone(self) -> Mask:
@@ -164,7 +168,7 @@ class Fields:
         """Which trials left `field`, of AUTO_ALIKE, to the machine, as far as records tell."""
         return self.frame[f"is_{field}_auto"].to_numpy(dtype=bool)
 
-    def encode_workload(self, field: str, free: Collection[str]) -> Codes:
+    def encode_workload_field(self, field: str, free: Collection[str]) -> Codes:
         """The codes by which rows of different workloads are told apart."""
         codes = self.codes[field]
         if field == "gpu_ids":  # the first ones, or others of the same model where one of these was lost
@@ -175,12 +179,12 @@ class Fields:
             return codes
         return np.where(alike, codes.max(initial=-1) + 1, codes)
 
-    def list_differing(self, free: Collection[str]) -> list[str]:
+    def list_differing_fields(self, free: Collection[str]) -> list[str]:
         """The fields, but for `free` ones, that differ between rows: those that follow others, too."""
         return [
             field
             for field in CANDIDATES
-            if field not in free and _count_values(field, self.encode_workload(field, free)) > 1
+            if field not in free and _count_values(field, self.encode_workload_field(field, free)) > 1
         ]
 
     def is_determined(self, field: str, by: Collection[str]) -> bool:
@@ -245,7 +249,7 @@ class Fields:
         numeric = [field for field in fields if alone.is_numeric(field)]
         return next((field for field in ("batch_size", "gpus", *numeric) if field in numeric), None)
 
-    def find_tied(self, axis: str, axes: Axes) -> tuple[str, ...]:
+    def find_fields_tied_to_axis(self, axis: str, axes: Axes) -> tuple[str, ...]:
         """The fields that change together with `axis`, and may: those on one axis with it, and those that nobody asked
         for and that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
         alone = self.take(self.is_alone)
@@ -263,11 +267,11 @@ class Fields:
         determine. Rows of different machines are in different series. `self`: of trials alone.
         """
         free = {axis, *find_movable_fields(axis, tied)}
-        fields = self.list_differing(free)
+        fields = self.list_differing_fields(free)
         machines = self.codes["machine"]
         several = [machines] if len(np.unique(machines[machines >= 0])) > 1 else []
         shown = [field for field in fields if not self._is_implied(field, fields)]
-        codes = {field: self.encode_workload(field, free) for field in fields}
+        codes = {field: self.encode_workload_field(field, free) for field in fields}
         # A planned row, which lacks what the machine settles, joins the series that it will be of.
         every = combine_codes(len(self), [*codes.values(), *several])
         return combine_codes(len(self), [*(codes[field] for field in shown), *several]), every

@@ -19,15 +19,15 @@ import pandas as pd
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
-    find_certainty,
-    find_remedy,
+    find_claims_remedy,
     group_by,
     join_certainty,
+    join_certainty_of_claims,
 )
 from gpubench.core.claims import Claim, Design
-from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.core.findings import MeasuredJobGroup, SharingFinding
 from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
-from gpubench.stats.estimates import estimate_work
+from gpubench.stats.estimates import estimate_combined_work
 
 NONE, SOME, FULL = "none", "some", "full"
 UNKNOWN = "unknown"
@@ -44,9 +44,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
         return []
     # Of epochs: a job and its trial alone are of equally many images.
     times, alone = rows.collect(rows.ended_processes["epoch_time_s"]), find_solo_rows(rows)
-    baselines = find_baselines(rows, times, alone)
+    baselines = collect_baseline_times(rows, times, alone)
     claims = []
-    for group in list_groups(rows):
+    for group in list_job_groups(rows):
         claims += [
             rows.make_claim(SLOWDOWN, times, row, alone[row], family=f"sharing:{row}")
             for row in group.rows
@@ -55,10 +55,10 @@ def make_claims(rows: TableRows) -> list[Claim]:
         together = list_common_times(group, times)
         if len(group.rows) < group.jobs or not together[0] or not all(row in baselines for row in group.rows):
             continue
-        evidence = estimate_work(
+        evidence = estimate_combined_work(
             dict(baselines[row] for row in group.rows),
             [(baselines[row][0], samples) for row, samples in zip(group.rows, together, strict=True)],
-            noise=rows.find_noise(*group.rows, *(alone[row] for row in group.rows if row in alone)),
+            noise=rows.find_largest_noise(*group.rows, *(alone[row] for row in group.rows if row in alone)),
         )
         designs: tuple[Design, Design] = ("above", "below")
         claims += [
@@ -71,7 +71,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
                 family="sharing",
                 limit=math.log(border),
             )
-            for border in find_borders(group.jobs)
+            for border in compute_overlap_borders(group.jobs)
             for design in designs
         ]
     # By all processes: a group and a trial alone have no rounds in common, only the machine.
@@ -90,7 +90,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[SharingFindi
     }
     alone = find_solo_rows(rows)
     groups = []
-    for group in list_groups(rows):
+    for group in list_job_groups(rows):
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
         groups.append(_judge_group(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     unsettled = [
@@ -104,18 +104,18 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[SharingFindi
         word=join_certainty(group.word for group in groups),
         claims=tuple(claims),
         rows=tuple(row for group in groups for row in group.rows),
-        remedy=find_remedy(unsettled, claims, rows.round_minutes, rows.seeds),
+        remedy=find_claims_remedy(unsettled, claims, rows.round_minutes, rows.seeds),
         groups=tuple(groups),
     )
     return [finding]
 
 
-def find_borders(jobs: int) -> tuple[float, float]:
+def compute_overlap_borders(jobs: int) -> tuple[float, float]:
     """The work up to which so many jobs don't overlap, and from which on they overlap fully."""
     return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
 
 
-def list_groups(rows: TableRows) -> list[SharingGroup]:
+def list_job_groups(rows: TableRows) -> list[MeasuredJobGroup]:
     """The groups of jobs of a table, in its order, before anything is known of their work.
 
     Copies are named by what they are copies of. Groups that share a name are told apart by the fields in which all jobs
@@ -136,7 +136,7 @@ def list_groups(rows: TableRows) -> list[SharingGroup]:
                 if members[field].nunique(dropna=False) == 1 < namesakes[field].nunique(dropna=False)
             }
         groups.append(
-            SharingGroup(
+            MeasuredJobGroup(
                 name="" if "copies" in rows.varied else name,
                 label={} if "copies" in rows.varied else label,
                 rows=tuple(map(int, members.index)),
@@ -158,7 +158,7 @@ def find_solo_rows(rows: TableRows) -> dict[int, int]:
     }
 
 
-def find_baselines(
+def collect_baseline_times(
     rows: TableRows, times: Figures, alone: Mapping[int, int]
 ) -> dict[int, tuple[Hashable, list[float]]]:
     """Of each job the name of its trial alone and the times of that; a job of which they are not known is left out.
@@ -174,7 +174,7 @@ def find_baselines(
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
 
-def list_common_times(group: SharingGroup, times: Figures) -> list[list[float]]:
+def list_common_times(group: MeasuredJobGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
     common = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
@@ -182,10 +182,10 @@ def list_common_times(group: SharingGroup, times: Figures) -> list[list[float]]:
 
 
 def _judge_group(
-    group: SharingGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
-) -> SharingGroup:
+    group: MeasuredJobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
+) -> MeasuredJobGroup:
     """What the claims of its work come to; without any, nothing is known of it."""
-    none, full = (math.log(border) for border in find_borders(group.jobs))
+    none, full = (math.log(border) for border in compute_overlap_borders(group.jobs))
     shown = {
         (claim.design, claim.limit): claim
         for claim in claims
@@ -207,14 +207,14 @@ def _judge_group(
         bound=None if resting is None else resting.decided.low or resting.decided.high,
         is_lower_bound=resting is not None and resting.design == "above",
         overlaps=overlaps,
-        word=find_certainty(shown.values()),
+        word=join_certainty_of_claims(shown.values()),
         gains=gains,
         spoilt_by=spoilt_by,
         predicted_work=_sum_predicted_work(group, summary),
     )
 
 
-def _sum_predicted_work(group: SharingGroup, summary: pd.DataFrame) -> float | None:
+def _sum_predicted_work(group: MeasuredJobGroup, summary: pd.DataFrame) -> float | None:
     """The work that was predicted before the group ran; None where a job has no prediction."""
     slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
     if slowdowns.isna().any() or len(slowdowns) < group.jobs:

@@ -12,15 +12,15 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.derive import Arrangement
-from gpubench.analyze.intervals import share_nodes
-from gpubench.analyze.series import Fields, Mask
+from gpubench.analyze.derive import RowArrangement
+from gpubench.analyze.intervals import compute_node_shares
+from gpubench.analyze.series import EncodedFields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import find_first_node as first_host
-from gpubench.stats.estimates import compare_rounds, mean
-from gpubench.stats.noise import find_bottleneck, find_noise
-from gpubench.stats.power import find_rounds
+from gpubench.stats.estimates import estimate_log_ratio, mean
+from gpubench.stats.noise import classify_bottleneck, compute_bottleneck_noise
+from gpubench.stats.power import find_rounds_for_claims
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -39,7 +39,7 @@ LONGEST_ADVICE_MIN = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableRows(Arrangement):
+class TableRows(RowArrangement):
     """The rows of one table, as a question needs them; `varied` begins with the column that names machines."""
 
     summary: pd.DataFrame
@@ -55,9 +55,9 @@ class TableRows(Arrangement):
         return self.runs[(self.runs["status"] == "ok") & self.runs["row"].isin(self.summary.index)]
 
     @cached_property
-    def fields(self) -> Fields:
+    def fields(self) -> EncodedFields:
         """The trial fields of all rows."""
-        return Fields.from_frame(self.summary)
+        return EncodedFields.from_frame(self.summary)
 
     @cached_property
     def devices(self) -> pd.Series[int]:
@@ -70,14 +70,14 @@ class TableRows(Arrangement):
         return self.summary["group"].notna().to_numpy()
 
     @cached_property
-    def is_compared(self) -> Mask:
+    def has_solo_rate(self) -> Mask:
         """Which rows are of trials that ran alone and have a rate."""
         return ~self.is_job & self.summary.index.isin(list(self.rates))
 
     @cached_property
     def solo_rows(self) -> pd.DataFrame:
         """The rows of trials that ran alone and have a rate."""
-        return self.summary[self.is_compared]
+        return self.summary[self.has_solo_rate]
 
     @cached_property
     def rates(self) -> Figures:
@@ -136,7 +136,7 @@ class TableRows(Arrangement):
         nodes = [first_host(host) if isinstance(host, str) else "" for host in ended["host"]]
         return list(zip(*numbers, nodes, strict=True))
 
-    def find_noise(self, *rows: int) -> float | None:
+    def find_largest_noise(self, *rows: int) -> float | None:
         """The most that any of these rows was seen to vary by."""
         return max((self.noise[row] for row in rows if row in self.noise), default=None)
 
@@ -148,9 +148,11 @@ class TableRows(Arrangement):
         """
         numerator, denominator = figures[candidate], figures[baseline]
         numerator_nodes, denominator_nodes = (
-            share_nodes([place[2] for place in samples]) for samples in (numerator, denominator)
+            compute_node_shares([place[2] for place in samples]) for samples in (numerator, denominator)
         )
-        evidence = compare_rounds(numerator, denominator, noise=self.find_noise(candidate, baseline))
+        evidence = estimate_log_ratio(
+            numerator, denominator, noise=self.find_largest_noise(candidate, baseline)
+        )
         return evidence if numerator_nodes == denominator_nodes else replace(evidence, welch=None, noise=None)
 
     def make_claim(
@@ -176,7 +178,7 @@ def list_first_machine_column(summary: pd.DataFrame) -> tuple[str, ...]:
     return tuple(list_machine_columns(summary)[:1])
 
 
-def estimate_noise(summary: pd.DataFrame) -> dict[int, float]:
+def estimate_noise_by_row(summary: pd.DataFrame) -> dict[int, float]:
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
     batch, before = summary["batch_size"].astype("float64"), summary["before"].astype("float64")
     step_s = batch / summary["images_per_s"]
@@ -192,11 +194,11 @@ def estimate_noise(summary: pd.DataFrame) -> dict[int, float]:
         }
     ).astype(object)
     known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
-    noise = (find_noise(find_bottleneck(**row)) for row in known)
+    noise = (compute_bottleneck_noise(classify_bottleneck(**row)) for row in known)
     return dict(zip(map(int, summary.index), noise, strict=True))
 
 
-def find_certainty(claims: Iterable[Claim]) -> Certainty:
+def join_certainty_of_claims(claims: Iterable[Claim]) -> Certainty:
     """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
     return join_certainty(claim.decided.word for claim in claims)
 
@@ -212,7 +214,7 @@ def average_log(samples: Samples) -> float:
     return mean([math.log(value) for value in samples.values()])
 
 
-def average_rounds(samples: Samples) -> dict[ProcessKey, float]:
+def average_rounds_by_repeat(samples: Samples) -> dict[ProcessKey, float]:
     """A figure of each repeat, the geometric mean over its rounds, as of one round on the node of the first of them."""
     return {
         (0, repeat, keys[0][2], 0): math.exp(mean([math.log(samples[key]) for key in keys]))
@@ -220,7 +222,7 @@ def average_rounds(samples: Samples) -> dict[ProcessKey, float]:
     }
 
 
-def find_remedy(
+def find_claims_remedy(
     open_claims: Iterable[Claim],
     claims: Sequence[Claim],
     round_minutes: float | None,
@@ -238,7 +240,7 @@ def find_remedy(
     rounds = [
         count
         for name, members in group_by(unsettled, lambda claim: claim.family).items()
-        for count in find_rounds(members, families[name])
+        for count in find_rounds_for_claims(members, families[name])
     ]
     known = [count for count in rounds if count is not None]
     if not known or len(known) < len(rounds):
@@ -281,7 +283,7 @@ def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
     return groups
 
 
-def list_unsettled(claims: Iterable[Claim]) -> list[Claim]:
+def list_unsettled_claims(claims: Iterable[Claim]) -> list[Claim]:
     """Those that are not sure."""
     return [claim for claim in claims if claim.decided.word != "sure"]
 

@@ -18,10 +18,10 @@ from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
     average_log,
-    average_rounds,
-    find_certainty,
-    find_remedy,
-    list_unsettled,
+    average_rounds_by_repeat,
+    find_claims_remedy,
+    join_certainty_of_claims,
+    list_unsettled_claims,
 )
 from gpubench.core.claims import Claim, Evidence
 from gpubench.core.findings import TargetFinding
@@ -67,7 +67,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     epochs = rows.summary["epochs_to_top1"].astype("float64")
     for number, members in enumerate(split_rows_by_target(rows.summary)):
         for metric in (TIME, ENERGY):
-            figures = find_figures(rows, members, metric)
+            figures = collect_figures_to_target(rows, members, metric)
             order = sorted(figures, key=lambda row: average_log(figures[row]))
             for candidate, baseline in itertools.combinations(order, 2):
                 claim = rows.make_claim(
@@ -97,11 +97,11 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
         is_interrupted = members["status"] == "interrupted"
         findings.append(
             TargetFinding(
-                word=find_certainty(first),
+                word=join_certainty_of_claims(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
-                remedy=find_remedy(
-                    list_unsettled(first), about, rows.round_minutes, rows.seeds, is_of_seeds=True
+                remedy=find_claims_remedy(
+                    list_unsettled_claims(first), about, rows.round_minutes, rows.seeds, is_of_seeds=True
                 ),
                 target_pct=float(members["until_top1"].iloc[0]),
                 order=tuple(order),
@@ -113,9 +113,9 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
                 least_energy=frugal[0] if frugal else None,
                 energy_word="unknown"
                 if any(claim.decided.word == "unknown" for claim in least)
-                else find_certainty(least),
+                else join_certainty_of_claims(least),
                 costlier=tuple(claim.baseline for claim in more),
-                costlier_word=find_certainty(more),
+                costlier_word=join_certainty_of_claims(more),
                 are_others_alike=all(claim.decided.word == "unknown" for claim in rest),
             )
         )
@@ -130,18 +130,18 @@ def split_rows_by_target(summary: pd.DataFrame) -> list[pd.DataFrame]:
     return [part for _, part in summary[is_asked].groupby(list(TASK), sort=False, dropna=False)]
 
 
-def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
+def collect_figures_to_target(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
     """A figure of each seed of the rows all of whose processes reached the target: the lucky ones would flatter."""
     figures = rows.collect(rows.ended_processes[metric])
     return {
-        row: average_rounds(figures[row])
+        row: average_rounds_by_repeat(figures[row])
         for row in members.index
         if row in figures and len(figures[row]) == rows.get(row, "repeats")
     }
 
 
 def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
-    figures = find_figures(rows, members, metric)
+    figures = collect_figures_to_target(rows, members, metric)
     return sorted(figures, key=lambda row: average_log(figures[row]))
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from gpubench.analyze.series import (
     CANDIDATES,
     Axes,
-    Fields,
+    EncodedFields,
     combine_codes,
     encode_values,
     find_tied_fields,
@@ -24,7 +24,7 @@ from gpubench.analyze.table_rows import TableRows, group_by, list_claimed_rows
 from gpubench.core.claims import Certainty, Claim, Design
 from gpubench.core.findings import Top1Finding
 from gpubench.schema.record import ALLOTTED
-from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages
+from gpubench.stats.estimates import FEWEST_SEEDS, estimate_top1_difference
 
 ANOTHER_TASK = ("data", "num_classes", "until_top1")
 """Fields whose values have no top-1 in common: other images, or a training that ends at one."""
@@ -39,7 +39,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """Two claims a pair of rows, field by field: that they differ, and that they are equal."""
     seeds = collect_top1_by_seed(rows)
     summary = rows.summary
-    is_judged = rows.is_compared & summary.index.isin(list(seeds)) & summary["until_top1"].isna().to_numpy()
+    is_judged = rows.has_solo_rate & summary.index.isin(list(seeds)) & summary["until_top1"].isna().to_numpy()
     if is_judged.sum() < 2:
         return []
     fields = rows.fields.take(is_judged)
@@ -56,7 +56,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
                 continue
             compared.add(frozenset((candidate, baseline)))
             fewest = images[[candidate, baseline]].min()
-            evidence = compare_percentages(*sides, images=None if np.isnan(fewest) else int(fewest))
+            evidence = estimate_top1_difference(*sides, images=None if np.isnan(fewest) else int(fewest))
             claims += [
                 Claim(
                     metric="top1_pct",
@@ -117,7 +117,7 @@ def collect_top1_by_seed(rows: TableRows) -> dict[int, list[float]]:
 
 
 def list_compared_pairs(
-    axes: Axes, fields: Fields, images: pd.Series[float], field: str
+    axes: Axes, fields: EncodedFields, images: pd.Series[float], field: str
 ) -> list[tuple[int, int]]:
     """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with.
 

@@ -9,8 +9,8 @@ from statistics import median_high
 
 from gpubench.analyze.folder import Folder
 from gpubench.core.report import Report
-from gpubench.core.trace import Phase, Trace, TracePoint
-from gpubench.results.packed import is_stored
+from gpubench.core.trace import TracePoint, TrialPhase, TrialTrace
+from gpubench.results.packed import is_file_or_member
 from gpubench.results.samples_file import Samples, read_samples_file
 from gpubench.results.store import Results
 from gpubench.schema.epoch_times import STEADY
@@ -36,14 +36,14 @@ Line = Sequence[tuple[float, float]]
 """Seconds since the launch, and what was read."""
 
 
-def make_report_trace(folder: Folder, report: Report, tell: Callable[[str], None]) -> Trace | None:
+def make_recommended_trace(folder: Folder, report: Report, tell: Callable[[str], None]) -> TrialTrace | None:
     """The trial whose life is worth a look: that of the recommended row, else of the first whose samples are there.
 
     `tell`: is given a line for each file of samples that is damaged.
     """
     members = folder.members[folder.members["is_ok"]]
     runs = members.groupby("row")["run"].agg(list).to_dict()
-    first = [] if report.recommended is None else [report.recommended]
+    first = [] if report.recommended_row is None else [report.recommended_row]
     for row in (*first, *report.labels):
         for run in runs.get(row, ()):
             trace = make_run_trace(folder, run, row, tell)
@@ -52,19 +52,19 @@ def make_report_trace(folder: Folder, report: Report, tell: Callable[[str], None
     return None
 
 
-def make_run_trace(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -> Trace | None:
+def make_run_trace(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -> TrialTrace | None:
     """The life of a run of a row; None where it is no attempt that counts, or nothing of it was sampled."""
     if run >= len(folder.records):
         return None
     record = folder.records[run]
     results = Results(folder.path)
-    path = results.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
-    if not is_stored(path):
+    path = results.make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv")
+    if not is_file_or_member(path):
         return None
     return build_time_trace(record, read_samples_file(path, tell), row)
 
 
-def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None:
+def build_time_trace(record: Record, samples: Samples, row: int) -> TrialTrace | None:
     """An attempt's life; None where nothing of it was sampled. `row`: that it belongs to."""
     cpus = record.resolved.get("cpus") or record.environment.get("cpu_count")
     panels = {}
@@ -73,14 +73,14 @@ def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None
         lines = [values for (_, known), values in samples.items() if known == metric]
         if metric == CPU:
             lines = [compute_cpu_use(line, cpus) for line in lines]
-        points = thin([line for line in lines if len(line) > 1])
+        points = thin_readings([line for line in lines if len(line) > 1])
         if points:
             panels[column] = points
     if not panels:
         return None
     figures = {column: record.result.get(column) for column in METRICS}
     phases = tuple(list_phases(record, samples))
-    return Trace(row=row, trial_id=record.trial_id, panels=panels, phases=phases, figures=figures)
+    return TrialTrace(row=row, trial_id=record.trial_id, panels=panels, phases=phases, figures=figures)
 
 
 def compute_cpu_use(busy: Line, cpus: object) -> list[tuple[float, float]]:
@@ -97,7 +97,7 @@ def compute_cpu_use(busy: Line, cpus: object) -> list[tuple[float, float]]:
     return shares
 
 
-def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
+def thin_readings(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
     """Means of all readings of a bin, at most MOST_POINTS bins; with several lines the least and the most of a line's
     mean, too."""
     if not lines:
@@ -130,7 +130,7 @@ def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
     return tuple(points)
 
 
-def list_phases(record: Record, samples: Samples) -> list[Phase]:
+def list_phases(record: Record, samples: Samples) -> list[TrialPhase]:
     """Warm-up and window, or epochs, in the time of the samples; none where the launch is not known."""
     launched = record.span.launched if record.span else find_launch_time(record, samples)
     if launched is None:
@@ -138,7 +138,7 @@ def list_phases(record: Record, samples: Samples) -> list[Phase]:
     is_stream = record.result.get("epoch_time_source") == STEADY
     warm = {epoch.get("epoch") for epoch in record.epochs if epoch.get("warmup")}
     return [
-        Phase(
+        TrialPhase(
             name="warm-up" if window.epoch in warm else "window" if is_stream else f"epoch {window.epoch}",
             begin=window.t0 - launched,
             end=window.t1 - launched,

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine_codes, encode_values
+from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, EncodedFields, combine_codes, encode_values
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
-    find_certainty,
-    find_remedy,
+    find_claims_remedy,
     group_by,
+    join_certainty_of_claims,
     list_claimed_rows,
-    list_unsettled,
+    list_unsettled_claims,
 )
 from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
@@ -45,7 +45,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     value that is faster by the mean of the estimates.
     """
     claims = []
-    seconds = find_cpu_times(rows)
+    seconds = collect_cpu_s_per_image(rows)
     for field in (name for name in FIELDS if name in rows.varied):
         for pairs in list_pairs_by_value(rows, field):
             centers = [rows.compare(rows.rates, *pair).center for pair in pairs]
@@ -73,11 +73,13 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFindin
         rates = [claim for claim in members if claim.metric == RATE]
         findings.append(
             VersusFinding(
-                word=find_certainty(rates),
+                word=join_certainty_of_claims(rates),
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_claimed_rows(rates),
-                remedy=find_remedy(list_unsettled(rates), claims, rows.round_minutes, rows.seeds),
+                remedy=find_claims_remedy(
+                    list_unsettled_claims(rates), claims, rows.round_minutes, rows.seeds
+                ),
                 field=field,
                 value=value,
                 baseline=baseline,
@@ -86,7 +88,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFindin
     return findings
 
 
-def find_cpu_times(rows: TableRows) -> Figures:
+def collect_cpu_s_per_image(rows: TableRows) -> Figures:
     """CPU seconds an image; where nobody counted them, as in a published log, the share of all CPUs times the time."""
     seconds, shares, times = (
         rows.ended_processes[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
@@ -100,7 +102,7 @@ def list_pairs_by_value(rows: TableRows, field: str) -> Iterator[list[tuple[int,
     The first value is that which stands first in the table of those that stand beside another one: `single` never does
     on two devices. Jobs of groups are in no pair, nor are rows of which several are at one place.
     """
-    fields = rows.fields.take(rows.is_compared)
+    fields = rows.fields.take(rows.has_solo_rate)
     if len(np.unique(fields.codes[field])) < 2:
         return
     frame = pd.DataFrame(
@@ -119,11 +121,11 @@ def list_pairs_by_value(rows: TableRows, field: str) -> Iterator[list[tuple[int,
         yield list(zip(members["label"], members["place"].map(baselines), strict=True))
 
 
-def encode_other_fields(fields: Fields, field: str) -> Codes:
+def encode_other_fields(fields: EncodedFields, field: str) -> Codes:
     """A number for each row, equal in rows that differ in nothing but `field` and what follows from it by itself."""
     following = [name for name in CANDIDATES if field in FOLLOWS.get(name, ())]
     free = {field, *following}
-    codes = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
+    codes = [fields.encode_workload_field(name, free) for name in CANDIDATES if name not in free]
     codes += [
         np.where(_has_default_value(fields.frame, name, field), -1, fields.codes[name]) for name in following
     ]

@@ -19,10 +19,10 @@ import pandas as pd
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import clean_line
-from gpubench.core.report import Selection
+from gpubench.core.report import RowSelection
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import TABLE_BY_NAME, Column
-from gpubench.schema.kinds import find_kind
+from gpubench.schema.kinds import find_column_kind
 
 ALL = "all"
 """In place of names of columns."""
@@ -40,7 +40,7 @@ YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Condition:
+class RowCondition:
     """One that a row must meet to be shown."""
 
     text: str
@@ -52,7 +52,7 @@ class Condition:
 
     def test_rows(self, summary: pd.DataFrame) -> pd.Series[bool]:
         """Whether each row meets it. An empty value meets none."""
-        values = list_comparable(summary, self.column)
+        values = get_comparable_column(summary, self.column)
         known = values[values.notna()]
         tests = [OPERATORS[self.sign](known, value).astype(bool).to_numpy() for value in self.values]
         is_met = np.logical_and.reduce(tests) if self.sign == "!=" else np.logical_or.reduce(tests)
@@ -67,13 +67,13 @@ class TableView:
     removed: frozenset[str] = frozenset()
     has_all_columns: bool = False
     """Whether each figure of table.csv that any row has is shown."""
-    where: tuple[Condition, ...] = ()
+    where: tuple[RowCondition, ...] = ()
     """All of which must be met."""
     sort: tuple[tuple[str, bool], ...] = ()
     """Columns, the first of which counts first, and whether each goes downward."""
 
     @property
-    def has_columns(self) -> bool:
+    def has_added_columns(self) -> bool:
         """Whether columns besides the usual ones are asked for."""
         return bool(self.added) or self.has_all_columns
 
@@ -91,27 +91,27 @@ class TableView:
         for condition in self.where:
             rows = rows[condition.test_rows(rows)]
         for name, is_downward in reversed(self.sort):
-            order = list_comparable(rows, name).sort_values(ascending=not is_downward, kind="stable")
+            order = get_comparable_column(rows, name).sort_values(ascending=not is_downward, kind="stable")
             rows = rows.loc[order.index]
         return [int(label) for label in rows.index]
 
-    def make_selection(self, rows: int, total: int) -> Selection | None:
+    def make_selection(self, rows: int, total: int) -> RowSelection | None:
         """What a report says of it; None where all rows are shown in their own order."""
         if not (self.where or self.sort):
             return None
         order = tuple(f"{name}{' downward' * is_downward}" for name, is_downward in self.sort)
         where = tuple(clean_line(condition.text) for condition in self.where)
-        return Selection(rows=rows, total=total, where=where, sort=order)
+        return RowSelection(rows=rows, total=total, where=where, sort=order)
 
 
 WHOLE = TableView()
 """The usual columns of all rows."""
 
 
-def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
+def get_comparable_column(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
     """A column as it is compared: numbers as they are, lists as text (`0+1`)."""
     values = summary[SHOWN_AS.get(name, name)]
-    if find_kind(TABLE_BY_NAME[name]) in ("number", "whole", "yes or no"):
+    if find_column_kind(TABLE_BY_NAME[name]) in ("number", "whole", "yes or no"):
         return values
     return values.map(format_cell, na_action="ignore").astype(object)
 
@@ -151,7 +151,7 @@ def find_column(name: str) -> Column:
     return TABLE_BY_NAME[name]
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str) -> RowCondition:
     """`batch_size>=64`, `variant=cached,synthetic`. Raises UsageError."""
     parts = CONDITION.fullmatch(text)
     if parts is None or not parts[3].strip():
@@ -163,13 +163,13 @@ def parse_condition(text: str) -> Condition:
     words = [word.strip() for word in value.split(",")]
     if len(words) > 1 and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {quote_value(text)}: several values go with = and != alone")
-    values = tuple(parse_value(word, column, sign) for word in words)
-    return Condition(text=f"{name}{sign}{value}", column=name, sign=sign, values=values)
+    values = tuple(parse_condition_value(word, column, sign) for word in words)
+    return RowCondition(text=f"{name}{sign}{value}", column=name, sign=sign, values=values)
 
 
-def parse_value(word: str, column: Column, sign: str) -> Any:
+def parse_condition_value(word: str, column: Column, sign: str) -> Any:
     """A word as a value of its column's type. Raises UsageError where it is none."""
-    form = find_kind(column)
+    form = find_column_kind(column)
     if form in ("yes or no", "list") and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {column.name} has no order; use = or !=")
     if form == "yes or no":

@@ -34,7 +34,7 @@ class UnusableError(GpubenchError):
     exit_code = 4
 
 
-class ResumableError(GpubenchError):
+class ResumableStopError(GpubenchError):
     """A signal asked to stop; everything is tidied, and the same command goes on."""
 
     exit_code = 75
@@ -50,7 +50,7 @@ WHERE_LISTED: Mapping[str, str] = {
 def make_unknown_name_error(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
-    near = suggest_name(name, names)
+    near = find_similar_name(name, names)
     if near is not None:
         tail = f"did you mean {near}?"
     elif len(names) <= 40:
@@ -62,7 +62,7 @@ def make_unknown_name_error(kind: str, name: str, valid: Iterable[str], hint: st
     return UsageError(f"unknown {kind} {quote_value(name)}: {hint or tail}")
 
 
-def suggest_name(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
+def find_similar_name(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The one of `valid` that `name` is nearly; None where none is."""
     return next(
         iter(difflib.get_close_matches(name[:LONGEST_SHOWN], sorted(valid), n=1, cutoff=cutoff)), None

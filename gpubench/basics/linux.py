@@ -44,7 +44,7 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def detach_traced(child: int, number: int) -> None:
+def detach_traced_child(child: int, number: int) -> None:
     """Traces a child no longer that has had itself traced by this process, and was stopped by a signal: it goes on with
     that signal as if nobody had asked."""
     # Of starting a program a traced process is told by a signal that nobody has sent.

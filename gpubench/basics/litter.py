@@ -24,7 +24,7 @@ OLD_S = 3600.0
 """As old as this, a half-written file is nobody's."""
 
 
-def name_temporary(path: Path) -> Path:
+def make_temporary_path(path: Path) -> Path:
     """Where a file is written before it is renamed to `path`: beside it, under a name that no other process uses."""
     return path.with_name(f".{path.name}.{_make_namespace_id()}-{secrets.token_hex(3)}-{os.getpid()}.tmp")
 

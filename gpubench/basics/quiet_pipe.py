@@ -34,13 +34,13 @@ class OutlivingStream:
         try:
             act()
         except BrokenPipeError:
-            discard_output(self._stream)
+            redirect_to_devnull(self._stream)
         except OSError as error:
-            discard_output(self._stream)
+            redirect_to_devnull(self._stream)
             raise UnusableError(f"the output can't be written: {error.strerror}") from None
 
 
-def discard_output(stream: IO[str]) -> None:
+def redirect_to_devnull(stream: IO[str]) -> None:
     """All further text of a stream, and what is still held back, which the interpreter would write at its end.
 
     Raises OSError or ValueError for a stream without a descriptor, as of one that is closed.
@@ -72,15 +72,15 @@ def ignore_lost_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError:
-        discard_streams(sys.stdout, sys.stderr)
+        redirect_all_to_devnull(sys.stdout, sys.stderr)
     try:
         sys.stderr.flush()  # it may hold back what could not be written before
     except OSError:
-        discard_streams(sys.stderr)
+        redirect_all_to_devnull(sys.stderr)
 
 
-def discard_streams(*streams: IO[str]) -> None:
+def redirect_all_to_devnull(*streams: IO[str]) -> None:
     """Sends these streams nowhere, so that the interpreter's own flush at its end has no complaint."""
     for stream in streams:
         with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number
-            discard_output(stream)
+            redirect_to_devnull(stream)

@@ -25,7 +25,9 @@ def clean_line(text: str, longest: int | None = None) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in plain)[:longest]
 
 
-def to_json(data: object, indent: int | None = None, default: Callable[[Any], object] | None = None) -> str:
+def format_readable_json(
+    data: object, indent: int | None = None, default: Callable[[Any], object] | None = None
+) -> str:
     """Data as JSON in which all that people can read stands as it is, and hidden signs as escapes: the same data.
 
     `default`: makes what JSON can't say into what it can, as of `json.dumps`.

@@ -38,12 +38,12 @@ def read_regular_file(path: Path | str, largest: int = LARGEST) -> bytes:
             raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
         if status.st_size > largest:
             raise OSError(errno.EFBIG, f"larger than {largest >> 20} MiB", os.fspath(path))
-        return _first_bytes(descriptor, status.st_size)
+        return _read_first_bytes(descriptor, status.st_size)
     finally:
         os.close(descriptor)
 
 
-def _first_bytes(descriptor: int, size: int) -> bytes:
+def _read_first_bytes(descriptor: int, size: int) -> bytes:
     """So many bytes of a file, or all that there are."""
     data = os.read(descriptor, size)  # as a rule all of them: a file object would take twice as long
     if len(data) == size:

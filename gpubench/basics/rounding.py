@@ -10,7 +10,7 @@ _WIDE = Context(prec=400)
 
 
 @functools.cache
-def _make_last_digit(digits: int) -> Decimal:
+def _make_rounding_unit(digits: int) -> Decimal:
     """1 at the last of so many digits."""
     return Decimal(1).scaleb(-digits)
 
@@ -31,5 +31,5 @@ def format_half_up(value: float, digits: int) -> str:
 
 def round_half_up(value: float, digits: int) -> Decimal:
     """`value` with so many digits after the point: 20.5 becomes 21, 6.25 becomes 6.3; never -0. Must be finite."""
-    rounded = Decimal(str(value)).quantize(_make_last_digit(digits), ROUND_HALF_UP, _WIDE)
+    rounded = Decimal(str(value)).quantize(_make_rounding_unit(digits), ROUND_HALF_UP, _WIDE)
     return rounded or abs(rounded)  # takes the sign off -0.0

@@ -12,7 +12,7 @@ _WRITTEN = "LMN"
 """The kinds of signs that are kept, as Unicode calls them: letters, marks on them, digits."""
 
 
-def make_safe_name(text: str, otherwise: str) -> str:
+def make_safe_file_name(text: str, otherwise: str) -> str:
     """The text as the name of a file, without an ending: what is no letter, no digit and none of `._+-` becomes `_`.
 
     `otherwise`: the name of a text of which nothing is left.

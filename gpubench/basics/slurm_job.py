@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 
-def find_current_job(environ: Mapping[str, str] = os.environ) -> str:
+def make_slurm_run_id(environ: Mapping[str, str] = os.environ) -> str:
     """`CLUSTER/ID.RESTARTS`, which no other run of any job has; empty outside of SLURM."""
     number = environ.get("SLURM_JOB_ID", "")
     if not number:
@@ -30,9 +30,9 @@ def is_one_of_several_tasks(environ: Mapping[str, str] = os.environ) -> bool:
     return in_step and environ.get("SLURM_STEP_NUM_TASKS", "1") not in ("", "1")
 
 
-def is_earlier_run(job: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this is an earlier run of the job that this process belongs to. `job`: as `find_current_job` tells it."""
-    now = find_current_job(environ)
+def is_earlier_slurm_run(job: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this is an earlier run of this process's job. `job`: as `make_slurm_run_id` gives it."""
+    now = make_slurm_run_id(environ)
     (name, _, restarts), (name_now, _, restarts_now) = job.rpartition("."), now.rpartition(".")
     is_counted = restarts.isdecimal() and restarts_now.isdecimal()
     return bool(name) and name == name_now and is_counted and int(restarts) < int(restarts_now)

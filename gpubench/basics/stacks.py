@@ -71,7 +71,7 @@ def install_handler_in_fork(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stack:
+class ProcessStack:
     """One process, asked where it is."""
 
     name: str
@@ -108,21 +108,21 @@ def _is_user_code(file: str) -> bool:
     return file.startswith(_GPUBENCH_FOLDER) or not file.startswith(_LIBRARIES)
 
 
-def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
+def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[ProcessStack]:
     """Where the processes of a trial are, those among `alive` that listen, by name. Takes ANSWER_S at most."""
     by_pid = {process.pid: process for process in alive}
     files_by_pid: dict[int, tuple[Path, int]] = {}
     for path in _list_stack_files(scratch):
         pid = int(path.name.rpartition("-")[2])
         if pid in by_pid:
-            files_by_pid[pid] = path, _size(path)
+            files_by_pid[pid] = path, _read_file_size(path)
             # It looks at when the process began: the signal would end another one that has got its number.
             with contextlib.suppress(psutil.Error):
                 by_pid[pid].send_signal(ASK)
     deadline = time.monotonic() + ANSWER_S
     sizes: list[int] = []
     while time.monotonic() < deadline:
-        before, sizes = sizes, [_size(path) for path, _ in files_by_pid.values()]
+        before, sizes = sizes, [_read_file_size(path) for path, _ in files_by_pid.values()]
         awaited = [
             size for (pid, (_, old)), size in zip(files_by_pid.items(), sizes, strict=True)
             if size == old and read_process_state(pid) not in ("T", "t", "Z", "")
@@ -131,10 +131,10 @@ def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack
             break
         time.sleep(_QUIET_S)
     stacks = [
-        Stack(
+        ProcessStack(
             name=path.name.rpartition("-")[0].replace("_", " "),
             state=read_process_state(pid),
-            text=_read(path, old),
+            text=_read_stack_text(path, old),
         )
         for pid, (path, old) in files_by_pid.items()
     ]
@@ -149,14 +149,14 @@ def _list_stack_files(scratch: Path) -> Iterator[Path]:
                 yield path
 
 
-def _size(path: Path) -> int:
+def _read_file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def _read(path: Path, start: int) -> str:
+def _read_stack_text(path: Path, start: int) -> str:
     try:
         return read_regular_file(path)[start:][: 1 << 20].decode(errors="replace")
     except OSError:
@@ -171,7 +171,7 @@ def read_process_state(pid: int) -> str:
         return ""
 
 
-def describe_stacks(stacks: Sequence[Stack]) -> str:
+def describe_stacks(stacks: Sequence[ProcessStack]) -> str:
     """Where they are, in words: `rank 0 was in nets.py:12 forward; rank 1 was stopped (SIGSTOP)`."""
     by_place: dict[str, list[str]] = {}
     for stack in stacks:

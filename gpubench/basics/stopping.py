@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
-from gpubench.basics.errors import ResumableError
+from gpubench.basics.errors import ResumableStopError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 WITHOUT_CTRL_C = tuple(number for number in SIGNALS if number != signal.SIGINT)
@@ -18,7 +18,7 @@ _FRESH_LINE = "\r\x1b[2K\x1b[?25h"
 """On a terminal: what is left of a bar goes, and the cursor comes back."""
 
 
-class Stop:
+class StopListener:
     """Call it to ask whether to stop."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Stop:
     def __call__(self) -> bool:
         return self.signal is not None
 
-    def _handle(self, number: int, _: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
             self._first()
@@ -45,19 +45,19 @@ class Stop:
 
 
 @contextlib.contextmanager
-def stop_on_signals(
+def listen_for_stop_signals(
     before_exit: Sequence[Callable[[], None]],
     first: Callable[[], None] = lambda: None,
     numbers: Sequence[int] = SIGNALS,
-) -> Iterator[Stop]:
+) -> Iterator[StopListener]:
     """A Stop that listens to SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2, or to `numbers`, inside the block.
 
     Signals that were ignored stay so: that is what nohup means. `before_exit` is called, one after the other,
     before a second signal ends the process at once; `first` at the first one.
     """
-    stop = Stop(before_exit, first)
+    stop = StopListener(before_exit, first)
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop._handle) for number in heard}
+    before = {number: signal.signal(number, stop._handle_signal) for number in heard}
     try:
         yield stop
     finally:
@@ -90,13 +90,13 @@ def unwind_on_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS)
         raise _SignalReceived
 
     try:
-        with stop_on_signals([lambda: write_unbuffered_line(at_once)], leave, numbers):
+        with listen_for_stop_signals([lambda: write_unbuffered_stderr_line(at_once)], leave, numbers):
             yield
     except _SignalReceived:
-        raise ResumableError(done) from None
+        raise ResumableStopError(done) from None
 
 
-def write_unbuffered_line(text: str) -> None:
+def write_unbuffered_stderr_line(text: str) -> None:
     """One line on stderr, past the stream's buffer, which the signal may have caught half-way; never waits for it."""
     writable = select.poll()
     writable.register(2, select.POLLOUT)
@@ -105,7 +105,7 @@ def write_unbuffered_line(text: str) -> None:
         os.write(2, f"{_FRESH_LINE if clears else ''}{text}\n".encode(errors="backslashreplace"))
 
 
-def ignore_signals() -> None:
+def ignore_stop_signals() -> None:
     """For a process that has told all and is about to end: a late signal would only take its exit code away."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

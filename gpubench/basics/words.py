@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.basics.quoted import clean_line
 
-__all__ = ["LOGGED", "WORDS", "clean_line", "format_count", "format_list", "format_machine_name"]
+__all__ = ["LOGGED", "WORDS", "clean_line", "format_count", "format_hardware_key", "format_list"]
 
 WORDS = {"oom": "out of memory"}
 """Statuses that have a longer name where people read it."""
@@ -26,6 +26,6 @@ def format_count(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
-def format_machine_name(key: str) -> str:
+def format_hardware_key(key: str) -> str:
     """A machine's key as people read it: `NVIDIA H200, 143,771 MiB`."""
     return re.sub(r"\b\d{4,}(?= MiB)", lambda match: f"{int(match[0]):,}", key)

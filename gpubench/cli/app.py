@@ -13,33 +13,33 @@ from gpubench.cli import data, keep, measure, read, slurm, usage
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """A command, as the list of commands knows it."""
 
     run: Callable[..., None]
-    kind: type[usage.Command]
+    kind: type[usage.StrictCommand]
     panel: Literal["Measure", "Read", "Keep"] | None = None
 
 
-COMMANDS: Mapping[str, Entry] = {
-    "sweep": Entry(measure.sweep, usage.Command, "Measure"),
-    "slurm": Entry(slurm.slurm, slurm.PassThroughCommand, "Measure"),
-    "table": Entry(read.table, usage.Reader, "Read"),
-    "predict": Entry(read.predict, usage.Reader, "Read"),
-    "status": Entry(read.status, usage.Reader, "Read"),
-    "merge": Entry(keep.merge, usage.Command, "Keep"),
-    "pack": Entry(keep.pack, usage.Command, "Keep"),
-    "unpack": Entry(keep.unpack, usage.Command, "Keep"),
-    "export": Entry(keep.export, usage.Reader, "Keep"),
-    "plot": Entry(read.plot, usage.Reader, "Read"),
-    "compare": Entry(read.compare, usage.Reader, "Read"),
-    "audit": Entry(read.audit, usage.Reader, "Read"),
-    "doctor": Entry(read.doctor, usage.Reader, "Read"),
+COMMANDS: Mapping[str, CommandEntry] = {
+    "sweep": CommandEntry(measure.sweep, usage.StrictCommand, "Measure"),
+    "slurm": CommandEntry(slurm.slurm, slurm.PassThroughCommand, "Measure"),
+    "table": CommandEntry(read.table, usage.ReadingCommand, "Read"),
+    "predict": CommandEntry(read.predict, usage.ReadingCommand, "Read"),
+    "status": CommandEntry(read.status, usage.ReadingCommand, "Read"),
+    "merge": CommandEntry(keep.merge, usage.StrictCommand, "Keep"),
+    "pack": CommandEntry(keep.pack, usage.StrictCommand, "Keep"),
+    "unpack": CommandEntry(keep.unpack, usage.StrictCommand, "Keep"),
+    "export": CommandEntry(keep.export, usage.ReadingCommand, "Keep"),
+    "plot": CommandEntry(read.plot, usage.ReadingCommand, "Read"),
+    "compare": CommandEntry(read.compare, usage.ReadingCommand, "Read"),
+    "audit": CommandEntry(read.audit, usage.ReadingCommand, "Read"),
+    "doctor": CommandEntry(read.doctor, usage.ReadingCommand, "Read"),
 }
-DATA_COMMANDS: Mapping[str, Entry] = {
-    "make": Entry(data.make, usage.Command),
-    "resize": Entry(data.resize, usage.Command),
-    "list": Entry(data.print_known_names, usage.Reader),
+DATA_COMMANDS: Mapping[str, CommandEntry] = {
+    "make": CommandEntry(data.make, usage.StrictCommand),
+    "resize": CommandEntry(data.resize, usage.StrictCommand),
+    "list": CommandEntry(data.print_known_names, usage.ReadingCommand),
 }
 
 
@@ -49,23 +49,23 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _print_help(context: typer.Context) -> None:
+def _print_help_without_command(context: typer.Context) -> None:
     """Without a command, a group prints its help."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
-def _root(
+def _run_root_command(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    _print_help(context)
+    _print_help_without_command(context)
 
 
-def _make_group(
-    name: str, text: str, root: Callable[..., None], commands: Mapping[str, Entry]
+def _make_command_group(
+    name: str, text: str, root: Callable[..., None], commands: Mapping[str, CommandEntry]
 ) -> typer.Typer:
     group = typer.Typer(
         name=name,
@@ -81,13 +81,15 @@ def _make_group(
     return group
 
 
-app = _make_group(
+app = _make_command_group(
     "gpubench",
     "Trains real networks over a grid of configurations and leaves a table that can be trusted.",
-    _root,
+    _run_root_command,
     COMMANDS,
 )
 app.add_typer(
-    _make_group("data", "Image folders: make, resize, list.", _print_help, DATA_COMMANDS),
+    _make_command_group(
+        "data", "Image folders: make, resize, list.", _print_help_without_command, DATA_COMMANDS
+    ),
     rich_help_panel="Keep",
 )

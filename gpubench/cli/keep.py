@@ -7,12 +7,18 @@ from pathlib import Path
 import typer
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
-from gpubench.cli.options import choose_form, declare_results_folders, declare_text, flag, refuse_gone
-from gpubench.cli.parameters import runs
+from gpubench.cli.options import (
+    choose_only_form,
+    declare_flag,
+    declare_results_folders,
+    declare_text,
+    make_refusal_of_gone_names,
+)
+from gpubench.cli.parameters import delegate_to_function
 from gpubench.export.formats import DEFAULT_OPTIONS, FORMATS, SHEETS, TRACKERS, FormatOptions
 
 
-@runs("merge.merge_folders")
+@delegate_to_function("merge.merge_folders")
 def merge(
     folders: list[Path] = declare_results_folders(),
     out: Path | None = declare_text("--out", "FOLDER", "Where; of one folder: none writes its tables anew."),
@@ -20,12 +26,12 @@ def merge(
     """Put the records of several results folders into one, and write its tables anew."""
 
 
-@runs("pack.pack")
+@delegate_to_function("pack.pack")
 def pack(folders: list[Path] = declare_results_folders()) -> None:
     """Put samples and logs of results folders into one zip file each; all commands read them there."""
 
 
-@runs("pack.unpack")
+@delegate_to_function("pack.unpack")
 def unpack(folders: list[Path] = declare_results_folders()) -> None:
     """Make files again of the samples and logs that `gpubench pack` has packed."""
 
@@ -41,7 +47,7 @@ def export(
         "TRACKER",
         "mlflow: a run for each trial; --out is then a folder, or an MLflow address.",
         lambda: TRACKERS,
-        callback=refuse_gone("tracker"),
+        callback=make_refusal_of_gone_names("tracker"),
     ),
     sheet: str = declare_text(
         "--sheet",
@@ -51,13 +57,13 @@ def export(
         default=DEFAULT_OPTIONS.sheet,
         show_default=False,
     ),
-    excel: bool = flag("--excel", "CSV for Excel where it has commas and decimal dots."),
-    excel_eu: bool = flag("--excel-eu", "CSV for Excel where it has semicolons and decimal commas."),
+    excel: bool = declare_flag("--excel", "CSV for Excel where it has commas and decimal dots."),
+    excel_eu: bool = declare_flag("--excel-eu", "CSV for Excel where it has semicolons and decimal commas."),
 ) -> None:
     """Write results in the format of another program, or hand them over to an experiment tracker."""
     from gpubench.commands import export as command
 
-    dialect = choose_form(["excel"] * excel + ["excel-eu"] * excel_eu) or DEFAULT_OPTIONS.dialect
+    dialect = choose_only_form(["excel"] * excel + ["excel-eu"] * excel_eu) or DEFAULT_OPTIONS.dialect
     if sheet not in SHEETS:
         raise make_unknown_name_error("sheet", sheet, SHEETS)
     options = FormatOptions(sheet=sheet, dialect=dialect)

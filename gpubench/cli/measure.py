@@ -14,12 +14,12 @@ from gpubench.basics.stopping import AT_ONCE, WITHOUT_CTRL_C, unwind_on_signals
 from gpubench.cli import usage
 from gpubench.cli.errors import print_error
 from gpubench.cli.parameters import SweepCommand
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 
 NOTHING = "stopped; nothing was measured"
 
 
-def _sweep(experiment: Path | None, given: Mapping[str, Any]) -> None:
+def _run_sweep_command(experiment: Path | None, given: Mapping[str, Any]) -> None:
     """Train over a grid and print the table."""
     with _report_nothing_measured():
         from gpubench.commands import sweep as command
@@ -30,10 +30,10 @@ def _sweep(experiment: Path | None, given: Mapping[str, Any]) -> None:
         raise typer.Exit(command.sweep(experiment, options, run_options))
 
 
-sweep = SweepCommand(_sweep)
+sweep = SweepCommand(_run_sweep_command)
 
 
-def parse_sweep_options(words: Sequence[str]) -> Options:
+def parse_sweep_options(words: Sequence[str]) -> ExperimentOptions:
     """What these words of a command line ask of an experiment, as `gpubench sweep` reads them. Nothing is run."""
     given = _make_sweep_command().make_context("gpubench sweep", list(words)).params
     if given["experiment"] is not None:
@@ -51,7 +51,7 @@ def list_sweep_option_names() -> frozenset[str]:
 
 def _make_sweep_command() -> Any:
     alone = typer.Typer()
-    alone.command(cls=usage.Command)(sweep)
+    alone.command(cls=usage.StrictCommand)(sweep)
     return typer.main.get_command(alone)
 
 

@@ -19,14 +19,14 @@ TRY, RUN = "What to try (lists and ranges)", "How to run it"
 """The headings of a sweep's options in `--help`."""
 
 
-def declare_count(
+def declare_whole_number(
     name: str, help_: str, default: int | None, *short: str, least: int = 0, **more: Any
 ) -> Any:
     """An option that is a whole number. `more`: what typer's own takes besides, here and below."""
     return typer.Option(default, name, *short, metavar="N", help=help_, min=least, **more)
 
 
-def flag(name: str, help_: str, **more: Any) -> Any:
+def declare_flag(name: str, help_: str, **more: Any) -> Any:
     """An option without a value."""
     return typer.Option(False, name, help=help_, **more)
 
@@ -46,12 +46,12 @@ def declare_text(
     )
 
 
-def texts(name: str, metavar: str, help_: str) -> Any:
+def declare_repeated_text(name: str, metavar: str, help_: str) -> Any:
     """An option that is given once for each of several texts."""
     return declare_text(name, metavar, help_, default=..., default_factory=list, show_default=False)
 
 
-def refuse_gone(noun: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
+def make_refusal_of_gone_names(noun: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
     """Refuses names, with commas between them, that an earlier version had. `noun`: what they name."""
 
     def check(param: typer.CallbackParam, given: str | None) -> str | None:
@@ -76,7 +76,7 @@ def make_completer(names: Callable[[], Iterable[str]]) -> Callable[[str], list[s
 def list_named_values(field: str) -> Sequence[str]:
     """The values of a trial field that have names; of numbers none."""
     named: Mapping[str, Iterable[str]] = {
-        "model": catalog.list_models(),
+        "model": catalog.list_model_names(),
         "strategy": catalog.STRATEGIES,
         "variant": catalog.VARIANTS,
         "optimizer": catalog.OPTIMIZERS,
@@ -87,7 +87,7 @@ def list_named_values(field: str) -> Sequence[str]:
     return tuple(named.get(field, typing.get_args(choices[0]) if choices else ()))
 
 
-def _list_results() -> list[str]:
+def _list_results_folders() -> list[str]:
     return [str(path) for path in sorted(Path(os.environ.get("GPUBENCH_OUT", "results")).glob("*/"))]
 
 
@@ -95,7 +95,7 @@ def declare_results_folders(help_: str = "Results folders; none: the newest one.
     """The argument of commands that read results folders."""
     several = {"default_factory": list, "show_default": False}
     return typer.Argument(
-        autocompletion=make_completer(_list_results),
+        autocompletion=make_completer(_list_results_folders),
         metavar="RESULTS",
         help=help_,
         readable=False,
@@ -103,7 +103,7 @@ def declare_results_folders(help_: str = "Results folders; none: the newest one.
     )
 
 
-def choose_form(names: Sequence[str]) -> str | None:
+def choose_only_form(names: Sequence[str]) -> str | None:
     """The form that was asked for by its option; None for none. Raises UsageError for several."""
     if len(names) > 1:
         raise UsageError(f"--{names[0]} and --{names[1]} are two forms of the same; give one of them")
@@ -115,14 +115,14 @@ def collect_field_values(named: Mapping[str, str], texts: Iterable[str]) -> dict
 
     Raises UsageError for a field that is given twice.
     """
-    from gpubench.plan.values import check_field
+    from gpubench.plan.values import check_field_name
 
     fields = dict(named)
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
-        field = check_field(name.strip().replace("-", "_"))
+        field = check_field_name(name.strip().replace("-", "_"))
         if field in fields:
             raise UsageError(f"{field} is given twice; give all its values at once, with commas")
         fields[field] = value

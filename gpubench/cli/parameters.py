@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import typer
 
 from gpubench.cli import options
-from gpubench.plan.sweep_options import OptionDeclaration, Options, RunOptions
+from gpubench.plan.sweep_options import ExperimentOptions, OptionDeclaration, RunOptions
 from gpubench.schema.field import FieldOption, order_names
 from gpubench.schema.trial_fields import ABOUT
 
@@ -23,7 +23,7 @@ class SweepCommand:
     """`gpubench sweep` as the library that reads command lines is to see it: all its options as parameters.
 
     They stand behind its argument: those of trial fields, each in the order of the fields or behind the one that its
-    entry names, `--set`, and those of `Options` and `RunOptions`.
+    entry names, `--set`, and those of `ExperimentOptions` and `RunOptions`.
     """
 
     def __init__(self, run: Callable[[Path | None, Mapping[str, Any]], None]) -> None:
@@ -33,12 +33,12 @@ class SweepCommand:
         set_ = options.declare_text(
             "--set", "FIELD=VALUES", "any trial field, one value or an axis", rich_help_panel=options.TRY
         )
-        parameters = of_fields | {"--set": _make_keyword("set_", list[str] | None, set_)}
-        for kind in (Options, RunOptions):
+        parameters = of_fields | {"--set": _make_keyword_parameter("set_", list[str] | None, set_)}
+        for kind in (ExperimentOptions, RunOptions):
             hints = get_type_hints(kind)
             for field in dataclasses.fields(kind):
                 if option := field.metadata.get("declared"):
-                    parameters[option.names[0]] = _make_parameter(field, hints[field.name], option)
+                    parameters[option.names[0]] = _make_option_parameter(field, hints[field.name], option)
         names = order_names(list(parameters), {option.name: option.behind for option in declared.values()})
         # Later axes vary faster, so this order is that of a plan's trials.
         self._fields = [of_fields[name].name for name in names if name in of_fields]
@@ -46,13 +46,13 @@ class SweepCommand:
         self.__name__, self.__doc__ = run.__name__, run.__doc__
         help_ = "Experiment file; none: the built-in one."
         argument = typer.Argument(None, metavar="EXPERIMENT.toml", help=help_)
-        experiment = _make_keyword("experiment", Path | None, argument)
-        _set_parameters(self, [experiment, *(parameters[name] for name in names)])
+        experiment = _make_keyword_parameter("experiment", Path | None, argument)
+        _set_signature(self, [experiment, *(parameters[name] for name in names)])
 
     def __call__(self, experiment: Path | None, **given: Any) -> None:
         self._run(experiment, given)
 
-    def read(self, given: Mapping[str, Any]) -> tuple[Options, RunOptions]:
+    def read(self, given: Mapping[str, Any]) -> tuple[ExperimentOptions, RunOptions]:
         """The options of what was given by parameter. Raises UsageError for a field that is no field."""
         named = {
             name: "true" if given[name] is True else given[name]
@@ -60,12 +60,14 @@ class SweepCommand:
             if given[name] not in (None, False)
         }
         fields = options.collect_field_values(named, given["set_"] or ())
-        return Options(fields=fields, **_select_values(Options, given)), RunOptions(
-            **_select_values(RunOptions, given)
+        return ExperimentOptions(fields=fields, **_select_field_values(ExperimentOptions, given)), RunOptions(
+            **_select_field_values(RunOptions, given)
         )
 
 
-def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: OptionDeclaration) -> inspect.Parameter:
+def _make_option_parameter(
+    field: dataclasses.Field[Any], hint: Any, option: OptionDeclaration
+) -> inspect.Parameter:
     """A field of options as a parameter of a command."""
     is_many = hint == tuple[str, ...]
     declared = typer.Option(
@@ -77,10 +79,12 @@ def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: OptionDecl
         autocompletion=options.make_completer(lambda: option.words) if option.words else None,
         rich_help_panel=options.TRY if option.tries else options.RUN,
     )
-    return _make_keyword(field.name, list[str] | None if is_many else hint, declared)
+    return _make_keyword_parameter(field.name, list[str] | None if is_many else hint, declared)
 
 
-def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -> dict[str, Any]:
+def _select_field_values(
+    kind: type[ExperimentOptions | RunOptions], given: Mapping[str, Any]
+) -> dict[str, Any]:
     """The values of the fields of `kind` among those given, lists as tuples."""
     return {
         field.name: tuple(given[field.name] or ()) if field.default == () else given[field.name]
@@ -92,17 +96,21 @@ def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -
 def _make_field_parameter(name: str, option: FieldOption) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
     if option.is_flag:
-        return _make_keyword(name, bool, options.flag(option.name, option.help, rich_help_panel=options.RUN))
+        return _make_keyword_parameter(
+            name, bool, options.declare_flag(option.name, option.help, rich_help_panel=options.RUN)
+        )
     names = functools.partial(options.list_named_values, name)
     typed = options.declare_text(option.name, option.metavar, option.help, names, rich_help_panel=options.TRY)
-    return _make_keyword(name, str | None, typed)
+    return _make_keyword_parameter(name, str | None, typed)
 
 
-def _make_keyword(name: str, annotation: Any, declared: Any) -> inspect.Parameter:
+def _make_keyword_parameter(name: str, annotation: Any, declared: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared, annotation=annotation)
 
 
-def runs(place: str, forms: Mapping[str, str] = MappingProxyType({})) -> Callable[[Callable[..., None]], Any]:
+def delegate_to_function(
+    place: str, forms: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[..., None]], Any]:
     """A command that hands all its parameters to a function of `gpubench.commands`, `table.table`, for an exit code.
 
     That is imported once the command runs, so that `--help` answers at once. `forms`: those that have an option each,
@@ -114,21 +122,22 @@ def runs(place: str, forms: Mapping[str, str] = MappingProxyType({})) -> Callabl
         @functools.wraps(command)
         def run(**given: Any) -> None:
             if forms:
-                given["form"] = options.choose_form([name for name in forms if given.pop(name)])
+                given["form"] = options.choose_only_form([name for name in forms if given.pop(name)])
             works = getattr(importlib.import_module(f"gpubench.commands.{module}"), function)
             raise typer.Exit(works(**given) or 0)
 
         of_forms = [
-            _make_keyword(name, bool, options.flag(f"--{name}", help_)) for name, help_ in forms.items()
+            _make_keyword_parameter(name, bool, options.declare_flag(f"--{name}", help_))
+            for name, help_ in forms.items()
         ]
-        return _set_parameters(
+        return _set_signature(
             run, [*inspect.signature(command, eval_str=True).parameters.values(), *of_forms]
         )
 
     return declare
 
 
-def _set_parameters(
+def _set_signature(
     command: Callable[..., None], parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """The command, of which the library that reads command lines sees these parameters."""

@@ -8,30 +8,32 @@ import typer
 
 from gpubench.cli.options import (
     collect_field_values,
+    declare_flag,
+    declare_repeated_text,
     declare_results_folders,
     declare_text,
-    flag,
-    refuse_gone,
-    texts,
+    make_refusal_of_gone_names,
 )
-from gpubench.cli.parameters import runs
+from gpubench.cli.parameters import delegate_to_function
 from gpubench.render.forms import FORMS
 
 
-@runs("table.table", FORMS)
+@delegate_to_function("table.table", FORMS)
 def table(
     paths: list[Path] = declare_results_folders(),
     columns: str | None = declare_text(
         "--columns", "NAME,-NAME,…", "Add columns of docs/columns.md, or all of them; -NAME removes one."
     ),
-    where: list[str] = texts(
+    where: list[str] = declare_repeated_text(
         "--where",
         "CONDITION",
         "Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
     ),
     sort: str | None = declare_text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first."),
-    why: bool = flag("--why", "Every claim with its p-value, and what would settle it."),
-    best: bool = flag("--best", "Only the recommended configuration, as a command (--json: as data)."),
+    why: bool = declare_flag("--why", "Every claim with its p-value, and what would settle it."),
+    best: bool = declare_flag(
+        "--best", "Only the recommended configuration, as a command (--json: as data)."
+    ),
 ) -> None:
     """Print the tables of results folders, and what they answer."""
 
@@ -40,36 +42,38 @@ def predict(
     results: list[Path] = declare_results_folders(
         "Results folders; none: all that sweeps have written here."
     ),
-    job: list[str] = texts(
+    job: list[str] = declare_repeated_text(
         "--job", "F=V,F=V,…", "One of several jobs that run together; give it once for each."
     ),
     copies: str | None = declare_text("--copies", "VALUES", "Identical jobs at once: 2,3."),
-    pairs: bool = flag("--pairs", "Every pair of the --job's on one GPU."),
-    set_: list[str] = texts("--set", "FIELD=VALUES", "Any trial field, for all jobs that don't give it."),
+    pairs: bool = declare_flag("--pairs", "Every pair of the --job's on one GPU."),
+    set_: list[str] = declare_repeated_text(
+        "--set", "FIELD=VALUES", "Any trial field, for all jobs that don't give it."
+    ),
     experiment: Path | None = declare_text("--experiment", "FILE.toml", "Take jobs and fields from a file."),
     bad_images: str | None = declare_text(
         "--bad-images",
         "POLICY",
         "fail (default), or skip: of rows from which images were left out that can't be decoded.",
     ),
-    markdown: bool = flag("--markdown", "As Markdown."),
+    markdown: bool = declare_flag("--markdown", "As Markdown."),
 ) -> None:
     """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
 
     Exit code 4 where none can be answered. Without any jobs: the groups that ran, and how far predictions were off.
     """
     from gpubench.commands import predict as command
-    from gpubench.plan.sweep_options import Options
+    from gpubench.plan.sweep_options import ExperimentOptions
 
     fields = collect_field_values({} if copies is None else {"copies": copies}, set_)
-    options = Options(fields=fields, jobs=tuple(job), pairs=pairs, bad_images=bad_images)
+    options = ExperimentOptions(fields=fields, jobs=tuple(job), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results, options, experiment=experiment, markdown=markdown))
 
 
-@runs("status.status")
+@delegate_to_function("status.status")
 def status(
     folders: list[Path] = declare_results_folders(),
-    as_json: bool = flag("--json", "A JSON line for each folder."),
+    as_json: bool = declare_flag("--json", "A JSON line for each folder."),
 ) -> None:
     """Say what is done, running, failed or left, and for how long; disturbs no sweep.
 
@@ -80,7 +84,7 @@ def status(
     """
 
 
-@runs("plot.plot")
+@delegate_to_function("plot.plot")
 def plot(
     folders: list[Path] = declare_results_folders(),
     out: Path | None = declare_text("--out", "FOLDER", "Where they are written; none: RESULTS/plots."),
@@ -91,17 +95,17 @@ def plot(
         "--only",
         "NAME,…",
         "These pictures of docs/plots.md; none: all there are.",
-        callback=refuse_gone("picture"),
+        callback=make_refusal_of_gone_names("picture"),
     ),
     trial_id: str | None = declare_text(
         "--trial", "ID", "What was sampled of this trial; the id's start will do."
     ),
-    is_paper: bool = flag("--paper", "For a column of a paper: narrow, without title and footnote."),
+    is_paper: bool = declare_flag("--paper", "For a column of a paper: narrow, without title and footnote."),
 ) -> None:
     """Draw pictures of what was found: growth, devices, ways, together, target, energy, a trial."""
 
 
-@runs("compare.compare", {"markdown": "As Markdown.", "json": "As one JSON object."})
+@delegate_to_function("compare.compare", {"markdown": "As Markdown.", "json": "As one JSON object."})
 def compare(
     folders: list[Path] = declare_results_folders("Two results folders, A and B; with --field one."),
     field: str | None = declare_text(
@@ -118,21 +122,21 @@ def compare(
         "SHARE",
         "Exit 3 where B is sure to take more time, memory or energy by more than this: 5%.",
     ),
-    strict: bool = flag("--strict", "Exit 3 also where that is not excluded."),
+    strict: bool = declare_flag("--strict", "Exit 3 also where that is not excluded."),
     sort: str | None = declare_text("--sort", "NAME", "By a figure, the worst first, or by a field."),
 ) -> None:
     """Set B beside A: faster, slower, the same or unknown, for each trial that both have."""
 
 
-@runs("audit.audit", {"markdown": "As Markdown.", "json": "A JSON line for each rule."})
+@delegate_to_function("audit.audit", {"markdown": "As Markdown.", "json": "A JSON line for each rule."})
 def audit(
     path: Path | None = declare_results_folders("Results folder; none: the newest one.", default=None),
 ) -> None:
     """Say how honest a results folder is, rule by rule."""
 
 
-@runs("doctor.doctor")
-def doctor(as_json: bool = flag("--json", "As one JSON object.")) -> None:
+@delegate_to_function("doctor.doctor")
+def doctor(as_json: bool = declare_flag("--json", "As one JSON object.")) -> None:
     """Say what this machine can measure, what it can't, and the remedy; exit 4 where no sweep can run.
 
     Takes some ten seconds, and tries torch on each visible GPU for a moment.

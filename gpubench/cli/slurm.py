@@ -11,7 +11,7 @@ import typer
 from gpubench.basics.errors import UsageError
 from gpubench.cli import usage
 from gpubench.cli.measure import list_sweep_option_names, parse_sweep_options
-from gpubench.cli.options import declare_count, declare_text, flag
+from gpubench.cli.options import declare_flag, declare_text, declare_whole_number
 
 BEHIND = "sweep_words"
 """In the context: what stands behind `--`."""
@@ -20,7 +20,7 @@ OF_BOTH = ("--exclude", "--gpus", "--network", "--quiet", "-n", "-q")
 PANEL = "What to ask SLURM for"
 
 
-class PassThroughCommand(usage.Command):
+class PassThroughCommand(usage.StrictCommand):
     """A command that takes options that it does not know, and keeps what stands behind `--` apart."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -40,15 +40,15 @@ def slurm(
         help="Experiment file; none: the built-in one. Options of the sweep stand behind --; other options are "
         "passed on to sbatch (--partition gpu, --gres=gpu:1, --account NAME).",
     ),
-    tasks: int = declare_count(
+    tasks: int = declare_whole_number(
         "--tasks",
         "Jobs of an array that work through the plan together, in one results folder.",
         1,
         least=1,
         rich_help_panel=PANEL,
     ),
-    nodes: int = declare_count("--nodes", "Nodes of each.", 1, "-N", least=1, rich_help_panel=PANEL),
-    cpus_per_task: int | None = declare_count(
+    nodes: int = declare_whole_number("--nodes", "Nodes of each.", 1, "-N", least=1, rich_help_panel=PANEL),
+    cpus_per_task: int | None = declare_whole_number(
         "--cpus-per-task",
         "CPUs of each, on a node (default: 4 for each GPU).",
         None,
@@ -65,16 +65,16 @@ def slurm(
         rich_help_panel=PANEL,
     ),
     out: Path | None = declare_text("--out", "FOLDER", "Results folder (default: results/NAME)."),
-    submit: bool = flag("--submit", "Submit it."),
+    submit: bool = declare_flag("--submit", "Submit it."),
 ) -> None:
     """Print the batch script of a sweep for SLURM, or submit it."""
     from gpubench.commands import slurm as command
-    from gpubench.plan.batch_script import parse_time_limit, split_option, split_sbatch_arguments
+    from gpubench.plan.batch_script import parse_time_limit, split_sbatch_arguments, split_sbatch_option
 
     file, options = split_sbatch_arguments(experiment)
     of_the_sweep = list_sweep_option_names() - set(OF_BOTH)
     for option in options:
-        if (name := split_option(option)[0]) in of_the_sweep:
+        if (name := split_sbatch_option(option)[0]) in of_the_sweep:
             raise UsageError(
                 f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {option}"
             )

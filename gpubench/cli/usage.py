@@ -18,7 +18,7 @@ SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 """Settings of the context of all commands."""
 
 
-class Command(TyperCommand):
+class StrictCommand(TyperCommand):
     """A command that refuses what it would have to lose silently: the first of two values of one option."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -29,11 +29,11 @@ class Command(TyperCommand):
         rest: list[str] = super().parse_args(ctx, args)  # --help ends here
         # The library keeps the last value of an option, but tells of each time that it was given.
         *_, order = self.make_parser(ctx).parse_args(args=given)
-        refuse_repeated(order)
+        refuse_repeated_options(order)
         return rest
 
 
-class Reader(Command):
+class ReadingCommand(StrictCommand):
     """A command that only tells: whoever reads the answer may leave, as `head` does once it has its lines."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -74,7 +74,7 @@ def _abort_on_ctrl_c() -> Iterator[None]:
         raise typer.Abort from None
 
 
-def refuse_repeated(order: Sequence[Any]) -> None:
+def refuse_repeated_options(order: Sequence[Any]) -> None:
     """Raises UsageError for an option with one value that is there twice. Flags do no harm.
 
     `order`: the parameters of a command line, each as often as it is there.

@@ -11,7 +11,7 @@ from gpubench.analyze.folder import read_folder
 from gpubench.commands.folders import print_text, print_warning
 from gpubench.render import audit as render
 from gpubench.render.terminal import WIDTH
-from gpubench.results.home import find_newest_results
+from gpubench.results.home import find_newest_results_folder
 
 
 def audit(path: Path | None, *, form: str | None = None) -> int:
@@ -19,7 +19,7 @@ def audit(path: Path | None, *, form: str | None = None) -> int:
 
     Raises UnusableError for a folder that can't be read.
     """
-    path = path or find_newest_results()
+    path = path or find_newest_results_folder()
     findings = audit_folder(read_folder(path, print_warning))
     console = Console(highlight=False)
     if form == "json":

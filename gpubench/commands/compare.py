@@ -7,16 +7,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.analyze.compare import compare_folders, compare_values
+from gpubench.analyze.compare import compare_field_values, compare_folders
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.series import CANDIDATES
 from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
-from gpubench.commands.folders import parse_names, print_text, print_warning
+from gpubench.commands.folders import parse_known_names, print_text, print_warning
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
 from gpubench.plan.values import parse_field_values, parse_percent
 from gpubench.render import comparison as render
 from gpubench.render.terminal import WIDEST, WIDTH
-from gpubench.results.home import find_newest_results
+from gpubench.results.home import find_newest_results_folder
 
 
 def compare(
@@ -34,7 +34,7 @@ def compare(
     `strict`: 3 also where one is not excluded. `form`: markdown, json; None: text. Raises UnusableError where not even
     the figures as they stand can be compared.
     """
-    names = parse_names("figure", figures, FIGURES) or FIGURES
+    names = parse_known_names("figure", figures, FIGURES) or FIGURES
     limit = None if threshold is None else parse_percent(threshold, "--threshold") / 100
     if strict and limit is None:
         raise UsageError("--strict is about --threshold: give that, too, such as --threshold 5%")
@@ -45,7 +45,7 @@ def compare(
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise make_unknown_name_error("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
     comparison = _make_comparison(folders, field, [name for name in FIGURES if name in names], limit)
-    if comparison.is_senseless and form != "json":
+    if comparison.is_incomparable and form != "json":
         raise UnusableError(render.explain_obstacle(comparison))
     if form == "json":
         text = render.format_json(comparison)
@@ -56,7 +56,7 @@ def compare(
         width = min(console.width, WIDEST) if console.is_terminal else WIDTH
         text = render.format_text(comparison, sort=sort, width=width, is_rich=console.is_terminal)
     print_text(text)
-    return comparison.find_exit_code(is_strict=strict)
+    return comparison.compute_exit_code(is_strict=strict)
 
 
 def _make_comparison(
@@ -83,5 +83,5 @@ def _make_comparison(
         )
     if len(folders) > 1:
         raise UsageError("--field compares inside one results folder; name one, or leave --field out")
-    folder = read_folder(folders[0] if folders else find_newest_results(), print_warning)
-    return compare_values(folder, name, (values[0], values[1]), figures=figures, threshold=threshold)
+    folder = read_folder(folders[0] if folders else find_newest_results_folder(), print_warning)
+    return compare_field_values(folder, name, (values[0], values[1]), figures=figures, threshold=threshold)

@@ -13,7 +13,7 @@ from gpubench.datasets import bad_images, locate
 from gpubench.datasets import make as making
 from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.experiment import parse_bad_images
+from gpubench.plan.experiment import parse_bad_images_policy
 from gpubench.render.progress_bar import show_progress
 from gpubench.results.whole_file import write_whole
 from gpubench.schema import catalog
@@ -28,7 +28,7 @@ STOPPED = (
 """What is said after a first and after a second signal."""
 
 
-def _print_facts(facts: DataFacts) -> None:
+def _print_data_facts(facts: DataFacts) -> None:
     classes = f"{facts.num_classes} class{'es' if facts.num_classes > 1 else ''}"
     print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {classes}")
 
@@ -36,7 +36,7 @@ def _print_facts(facts: DataFacts) -> None:
 def make(folder: Path | None, *, images: int, val_images: int | None, classes: int, seed: int) -> None:
     """`gpubench data make`. `val_images`: None: as many as go with so many for training."""
     val_images = making.choose_val_count(images) if val_images is None else val_images
-    where = folder or making.find_default_root(
+    where = folder or making.make_procedural_root_path(
         making.make_procedural_marker(images, val_images, classes, seed)
     )
     with (
@@ -46,7 +46,7 @@ def make(folder: Path | None, *, images: int, val_images: int | None, classes: i
         facts = making.make_procedural_images(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
-    _print_facts(facts)
+    _print_data_facts(facts)
 
 
 def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
@@ -54,7 +54,7 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
     unusable: tuple[bad_images.BadImage, ...] = ()
-    if parse_bad_images(bad) == "skip":
+    if parse_bad_images_policy(bad) == "skip":
         with (
             unwind_on_signals(*STOPPED),
             show_progress("trying all images", work=f"trying all images of {source}") as progress,
@@ -63,14 +63,14 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     without = [image.path for image in unusable]
     work = f"resizing {source} to {size} pixels a side in {target}"
     with unwind_on_signals(*STOPPED), show_progress("resizing", work=work) as progress:
-        facts = resizing.resize(source, target, size=size, progress=progress, without=without)
+        facts = resizing.resize_folder(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if unusable else None
     if names is not None:
         write_whole(names, bad_images.format_bad_images_file(unusable))
     used = facts.train_images + facts.val_images
     for line in bad_images.describe_bad_images(unusable, used, source, names):
         print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
-    _print_facts(facts)
+    _print_data_facts(facts)
 
 
 def print_known_names() -> None:
@@ -78,7 +78,7 @@ def print_known_names() -> None:
     out = ["variants (--variant):"]
     out += [f"  {name:<12}  {variant.answers}" for name, variant in catalog.VARIANTS.items()]
     out += ["", "data (--data):"]
-    facts = locate.find_facts(catalog.PROCEDURAL)
+    facts = locate.collect_data_facts(catalog.PROCEDURAL)
     counts = f"{facts.train_images:,} + {facts.val_images:,} images, {facts.num_classes} classes"
     out += [f"  {catalog.PROCEDURAL:<13}  {counts}, made here; procedural:640 makes 640 of them"]
     for name, named in catalog.NAMED_DATA.items():
@@ -87,6 +87,8 @@ def print_known_names() -> None:
         ]
     out += ["  PATH           any folder of CLASS/*.jpg, or train/CLASS/*.jpg and val/CLASS/*.jpg"]
     out += ["", "models (--model):"]
-    out += textwrap.wrap(", ".join(catalog.list_models()), 78, initial_indent="  ", subsequent_indent="  ")
+    out += textwrap.wrap(
+        ", ".join(catalog.list_model_names()), 78, initial_indent="  ", subsequent_indent="  "
+    )
     out += ["  FILE.py:FUNCTION  a model of your own"]
     sys.stdout.write("\n".join(out) + "\n")

@@ -9,12 +9,12 @@ from rich.console import Console
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer
 from gpubench.doctor.checks import run_checks
-from gpubench.doctor.context import CheckContext, TorchReport, select_usable_together
-from gpubench.doctor.probe import Probe
+from gpubench.doctor.context import CheckContext, TorchReport, select_gpus_usable_together
+from gpubench.doctor.probe import TorchProbe
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 
 
 def doctor(*, as_json: bool) -> int:
@@ -22,7 +22,7 @@ def doctor(*, as_json: bool) -> int:
     nvml = open_nvml()
     machine = environment.make_machine(nvml)
     waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
-    with Probe([gpu.uuid for gpu in select_usable_together(machine.gpus)]) as probe:
+    with TorchProbe([gpu.uuid for gpu in select_gpus_usable_together(machine.gpus)]) as probe:
 
         def ask_torch() -> TorchReport:
             with waiting:
@@ -32,7 +32,7 @@ def doctor(*, as_json: bool) -> int:
             nvml=nvml,
             machine=machine,
             environ=os.environ,
-            experiment=read_experiment(None, Options(), has_gpu=bool(machine.gpus)),
+            experiment=read_experiment(None, ExperimentOptions(), has_gpu=bool(machine.gpus)),
             ask_torch=ask_torch,
         )
         if as_json:

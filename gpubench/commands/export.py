@@ -8,10 +8,10 @@ from pathlib import Path
 
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError, make_unknown_name_error
-from gpubench.basics.safe_name import make_safe_name
+from gpubench.basics.safe_name import make_safe_file_name
 from gpubench.basics.words import clean_line
-from gpubench.commands.folders import exit_code_of, print_warning, read_named
-from gpubench.export.formats import TRACKERS, FormatOptions, find_format, need_package
+from gpubench.commands.folders import choose_read_exit_code, print_warning, read_named_folders
+from gpubench.export.formats import TRACKERS, FormatOptions, check_package_installed, find_format
 from gpubench.results.whole_file import write_whole
 
 STDOUT = Path("-")
@@ -22,22 +22,22 @@ def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
     chosen = find_format(form, out if out != STDOUT else None, options)
-    folders = read_named(paths)
+    folders = read_named_folders(paths)
     content = chosen.write(folders, options)
-    code = exit_code_of(paths, folders)
+    code = choose_read_exit_code(paths, folders)
     if out == STDOUT or (out is None and chosen.is_text):
         sys.stdout.buffer.write(content)
         return code
     if out is None:
-        out = Path(f"{make_safe_name(folders[0].path.resolve().name, 'results')}{chosen.suffix}")
+        out = Path(f"{make_safe_file_name(folders[0].path.resolve().name, 'results')}{chosen.suffix}")
         if out.exists():
             raise UnusableError(f"{clean_line(str(out))} is there already; name a file with --out")
-    write_file(out, content)
+    write_output_file(out, content)
     print(clean_line(str(out)))
     return code
 
 
-def write_file(out: Path, content: bytes) -> None:
+def write_output_file(out: Path, content: bytes) -> None:
     """The file is there whole, or as it was. Raises UnusableError."""
     whole = out.resolve()  # a link stays one
     if whole.is_dir():
@@ -61,9 +61,9 @@ def export_to_tracker(paths: Sequence[Path], *, to: str, place: str | None) -> i
     """
     if to not in TRACKERS:
         raise make_unknown_name_error("tracker", to, TRACKERS)
-    need_package("this", to)
+    check_package_installed("this", to)
     from gpubench.export import mlflow_runs  # imports mlflow
 
-    folders = read_named(paths)
+    folders = read_named_folders(paths)
     print(mlflow_runs.export_runs(folders, place, print_warning))
-    return exit_code_of(paths, folders)
+    return choose_read_exit_code(paths, folders)

@@ -13,13 +13,13 @@ from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.basics.errors import UnusableError, make_unknown_name_error
 from gpubench.basics.words import clean_line
-from gpubench.results.home import find_newest_results
+from gpubench.results.home import find_newest_results_folder
 
 if TYPE_CHECKING:
     from gpubench.analyze.folder import Folder
 
 
-def read_named(paths: Sequence[Path]) -> list[Folder]:
+def read_named_folders(paths: Sequence[Path]) -> list[Folder]:
     """Results folders (none: the newest one), read, in the order in which they are named.
 
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
@@ -27,12 +27,12 @@ def read_named(paths: Sequence[Path]) -> list[Folder]:
     from gpubench.analyze.folder import read_folders  # imports pandas, which not every command needs
 
     with pause_garbage_collector():
-        folders = read_folders(paths or [find_newest_results()], print_warning)
+        folders = read_folders(paths or [find_newest_results_folder()], print_warning)
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
     return folders
 
 
-def exit_code_of(paths: Sequence[Path], folders: Sequence[Folder]) -> int:
+def choose_read_exit_code(paths: Sequence[Path], folders: Sequence[Folder]) -> int:
     """0 where all folders that were named could be read, of which these were."""
     return 0 if len(folders) >= len({path.resolve() for path in paths}) else UnusableError.exit_code
 
@@ -48,7 +48,7 @@ def print_text(text: str) -> None:
     sys.stdout.write(replace_unencodable_signs(text, sys.stdout.encoding or "utf-8"))
 
 
-def parse_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
+def parse_known_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
     """The names in a text with commas. Raises UsageError for one that is none of `valid`."""
     names = [] if text is None else [part.strip() for part in text.split(",")]
     for name in names:

@@ -9,14 +9,14 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean_line, format_count
 from gpubench.commands.folders import print_warning
 from gpubench.results import packed
-from gpubench.results.home import find_newest_results, make_no_results_error
+from gpubench.results.home import find_newest_results_folder, make_no_results_error
 from gpubench.results.store import Results
 from gpubench.store.work_claims import list_workers
 
 
 def pack(folders: Sequence[Path]) -> int:
     """`gpubench pack`: samples and logs of each folder in one zip file."""
-    for folder in _check_folders(folders):
+    for folder in _list_idle_folders(folders):
         done = packed.pack_folder(folder, print_warning)
         sizes = f"{_format_mb(done.bytes_before)} as files, {_format_mb(done.bytes_after)} in {packed.PACKED}"
         print(clean_line(f"{folder}: {format_count(done.files, 'file')} packed: {sizes}"))
@@ -25,7 +25,7 @@ def pack(folders: Sequence[Path]) -> int:
 
 def unpack(folders: Sequence[Path]) -> int:
     """`gpubench unpack`: files again."""
-    for folder in _check_folders(folders):
+    for folder in _list_idle_folders(folders):
         unpacked = packed.unpack_folder(folder, print_warning)
         print(
             clean_line(
@@ -35,13 +35,13 @@ def unpack(folders: Sequence[Path]) -> int:
     return 0
 
 
-def _check_folders(folders: Sequence[Path]) -> Sequence[Path]:
+def _list_idle_folders(folders: Sequence[Path]) -> Sequence[Path]:
     """The folders, or the newest one. Raises UnusableError for what is none, and where a sweep is at work in one."""
-    named = list(dict.fromkeys(folders or [find_newest_results()]))
+    named = list(dict.fromkeys(folders or [find_newest_results_folder()]))
     for folder in named:
         if not (folder / "records").is_dir():
             raise make_no_results_error(folder)
-        Results(folder).check_links()
+        Results(folder).check_no_linked_folders()
         for worker in list_workers(folder):
             if worker.is_alive:
                 raise UnusableError(

@@ -8,20 +8,24 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.analyze.folder import read_folders
-from gpubench.analyze.predict import NO_JOBS, collect_past_predictions, predict_experiment
+from gpubench.analyze.predict import NO_JOBS, collect_past_predictions, predict_experiment_slowdowns
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.commands.folders import exit_code_of, print_text, print_warning
+from gpubench.commands.folders import choose_read_exit_code, print_text, print_warning
 from gpubench.core.prediction import NoPrediction
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render import prediction as render
 from gpubench.render.terminal import WIDEST, WIDTH
-from gpubench.results.home import list_all_results
+from gpubench.results.home import list_all_results_folders
 
 
 def predict(
-    paths: Sequence[Path], options: Options, *, experiment: Path | None = None, markdown: bool = False
+    paths: Sequence[Path],
+    options: ExperimentOptions,
+    *,
+    experiment: Path | None = None,
+    markdown: bool = False,
 ) -> int:
     """Answers for the jobs of `options` or `experiment`; without any: the groups that ran, and how far they were off.
 
@@ -33,10 +37,10 @@ def predict(
     if not asks and options.fields:
         raise UsageError(NO_JOBS)
     machine = environment.make_machine(open_nvml())
-    folders = read_folders(paths or list_all_results(), print_warning)
+    folders = read_folders(paths or list_all_results_folders(), print_warning)
     if asks:
         device = options.fields.get("device")
-        predictions = predict_experiment(
+        predictions = predict_experiment_slowdowns(
             folders, options, machine, path=experiment, device=device if device in ("cuda", "cpu") else None
         )
     else:
@@ -49,4 +53,4 @@ def predict(
         text = render.format_text(predictions, width=width, is_rich=console.is_terminal)
     print_text(text)
     is_refused = asks and all(isinstance(group, NoPrediction) for group in predictions.groups)
-    return UnusableError.exit_code if is_refused else exit_code_of(paths, folders)
+    return UnusableError.exit_code if is_refused else choose_read_exit_code(paths, folders)

@@ -20,16 +20,16 @@ from gpubench.plan.batch_script import (
     CPUS_BY_GPU,
     CPUS_OF_GPU,
     BatchScript,
-    count_gpus,
-    format_time_limit,
-    split_option,
+    count_requested_gpus_per_node,
+    format_time_limit_for_units,
+    split_sbatch_option,
 )
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.estimate import Estimate, format_seconds
+from gpubench.plan.estimate import TimeEstimate, format_seconds
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.home import choose_results_folder
 from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
@@ -40,7 +40,7 @@ ASK_LIMIT_S = 60.0
 
 def slurm(
     path: Path | None,
-    options: Options,
+    options: ExperimentOptions,
     sweep_words: Sequence[str],
     out: Path | None,
     *,
@@ -57,8 +57,8 @@ def slurm(
     `cpus_per_task`: None: so many for each GPU. `time`: None: by the plan's estimate. `sbatch_options`: those that are
     passed on. `command_line`: the one that asks for this script.
     """
-    gpus = count_gpus(sbatch_options, nodes)
-    is_by_gpu = any(split_option(option)[0] == CPUS_BY_GPU for option in sbatch_options)
+    gpus = count_requested_gpus_per_node(sbatch_options, nodes)
+    is_by_gpu = any(split_sbatch_option(option)[0] == CPUS_BY_GPU for option in sbatch_options)
     if cpus_per_task is not None and is_by_gpu:
         raise UsageError(f"--cpus-per-task and {CPUS_BY_GPU}: SLURM takes one of them")
     cpus = cpus_per_task or CPUS_OF_GPU * max(1, gpus)
@@ -78,7 +78,9 @@ def slurm(
         options=sbatch_options,
     )
     try:
-        units, skipped = _find_remaining(experiment, folder, _make_expected_machine(gpus, cpus), script.nodes)
+        units, skipped = _estimate_remaining_work(
+            experiment, folder, _make_expected_machine(gpus, cpus), script.nodes
+        )
     except GpubenchError as why:
         # Who has said how long it may take need not be where its images are.
         if time is None:
@@ -86,7 +88,9 @@ def slurm(
         _print_note(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
     else:
         if time is None:
-            script = replace(script, time=format_time_limit([unit.seconds for unit in units], tasks))
+            script = replace(
+                script, time=format_time_limit_for_units([unit.seconds for unit in units], tasks)
+            )
         total = format_seconds(sum(unit.seconds for unit in units))
         about = "about" if all(unit.known for unit in units) else "roughly"
         _print_note(
@@ -124,9 +128,9 @@ def _make_expected_machine(gpus: int, cpus: int) -> Machine:
     )
 
 
-def _find_remaining(
+def _estimate_remaining_work(
     experiment: Experiment, folder: Path, machine: Machine, nodes: int
-) -> tuple[list[Estimate], list[str]]:
+) -> tuple[list[TimeEstimate], list[str]]:
     """What the plan has left for so many of these nodes, and why each unit is skipped that wants more."""
     sources = DiskSources(experiment.bad_images)
     plan = make_plan(experiment, machine, sources, None)
@@ -137,9 +141,9 @@ def _find_remaining(
     work = SweepState(plan=plan, runner=UnitRunner.build(plan, node, Results(folder), sources, cluster))
     if folder.is_dir():
         work.load(lambda _: None)
-    planned = work.list_pending_units()
+    planned = work.list_planned_of_all_rounds()
     skipped = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
-    return work.estimate_all_rounds(planned), [
+    return work.estimate_time_in_all_rounds(planned), [
         why.replace(machine.sentence_start, "such a job has") for why in skipped
     ]
 

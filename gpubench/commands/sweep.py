@@ -10,9 +10,13 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.basics import slurm_job
-from gpubench.basics.errors import ResumableError, UnusableError, UsageError, make_unknown_name_error
+from gpubench.basics.errors import ResumableStopError, UnusableError, UsageError, make_unknown_name_error
 from gpubench.basics.quiet_pipe import ignore_lost_output
-from gpubench.basics.stopping import ignore_signals, stop_on_signals, write_unbuffered_line
+from gpubench.basics.stopping import (
+    ignore_stop_signals,
+    listen_for_stop_signals,
+    write_unbuffered_stderr_line,
+)
 from gpubench.basics.words import format_count
 from gpubench.node.cluster import make_cluster
 from gpubench.node.node import Node, make_this_node
@@ -22,18 +26,23 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.state import PlannedUnit
-from gpubench.plan.sweep_options import RETRY, Options, RunOptions
+from gpubench.plan.sweep_options import RETRY, ExperimentOptions, RunOptions
 from gpubench.render import live
 from gpubench.render.progress_bar import show_progress
-from gpubench.results.allowance import list_rerun_lines
+from gpubench.results.allowance import list_not_reused_lines
 from gpubench.results.home import choose_results_folder
-from gpubench.results.plans import find_earlier_epochs
+from gpubench.results.plans import find_epochs_of_old_version
 from gpubench.results.store import Results
 from gpubench.run import max_batch
-from gpubench.run.announce import announce_sweep, list_dropped_lines, print_plan
-from gpubench.run.checks import check_given_gpus, check_hardware, describe_other_load, try_user_code
-from gpubench.run.closing import describe_others, print_result, print_row_if_json
-from gpubench.run.images import list_left_out_lines, store_left_out
+from gpubench.run.announce import announce_and_confirm_sweep, list_dropped_lines, print_plan
+from gpubench.run.checks import (
+    check_enough_hardware,
+    check_slurm_gpus_seen,
+    describe_other_load,
+    try_user_code,
+)
+from gpubench.run.closing import describe_other_workers, print_result, print_row_if_json
+from gpubench.run.images import list_left_out_lines, store_left_out_names
 from gpubench.run.limits import Limits, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import SweepSummary
@@ -41,7 +50,7 @@ from gpubench.run.sweep import run_sweep
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
 
-RESUMABLE = ResumableError.exit_code
+RESUMABLE = ResumableStopError.exit_code
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,12 +75,12 @@ class SweepRequest:
         return live.choose_view(console, quiet=mode == "quiet", tables=tables and mode == "table")
 
 
-def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
+def sweep(path: Path | None, options: ExperimentOptions, run_options: RunOptions) -> int:
     """`gpubench sweep`: returns the exit code."""
-    request = make_request(path, options, run_options)
+    request = make_sweep_request(path, options, run_options)
     state, plan, results = request.state, request.state.plan, request.state.runner.results
     if results.folder.exists() and not results.folder.is_dir():
-        results.create()  # says what is wrong
+        results.create_folder()  # says what is wrong
     view = request.make_view()
     state.runner.claims.say = view.say
     if request.shard is not None:
@@ -89,7 +98,9 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     return show_plan(request, view) if is_plan_only else measure_plan(request, view)
 
 
-def make_request(path: Path | None, options: Options, run_options: RunOptions) -> SweepRequest:
+def make_sweep_request(
+    path: Path | None, options: ExperimentOptions, run_options: RunOptions
+) -> SweepRequest:
     """The plan of a command line on this machine. Raises UsageError for what can't be planned."""
     shard = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
     node = make_this_node()
@@ -99,9 +110,9 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
     sources = DiskSources(
         experiment.bad_images, lambda root: show_progress(f"trying all images of {root}", quiet=is_quiet)
     )
-    epochs_before = {} if experiment.is_length_given else find_earlier_epochs(results, experiment.name)
+    epochs_before = {} if experiment.is_length_given else find_epochs_of_old_version(results, experiment.name)
     whole = make_plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
-    plan = whole if shard is None else shards.select_part(whole, shard)
+    plan = whole if shard is None else shards.select_shard(whole, shard)
     retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
     for name in retry:
         if name not in RETRY:
@@ -127,7 +138,7 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
         state=state,
         epochs_before=epochs_before,
         is_by_machine=path is None and "device" not in options.fields,
-        searches=max_batch.list_searches(state, whole) if run_options.find_max_batch else [],
+        searches=max_batch.list_max_batch_searches(state, whole) if run_options.find_max_batch else [],
     )
 
 
@@ -144,7 +155,7 @@ def make_plan_as_begun(
     if epochs_before:
         by_epochs = dataclasses.replace(experiment, fixed={**epochs_before, **experiment.fixed})
         earlier = make_plan(by_epochs, node.machine, sources, order)
-        if any(results.find_next_attempt(unit.unit_id) > 1 for unit in earlier.units):
+        if any(results.find_next_attempt_number(unit.unit_id) > 1 for unit in earlier.units):
             return earlier
     return plan
 
@@ -153,13 +164,13 @@ def show_plan(request: SweepRequest, view: live.View) -> int:
     """`-n`: what would run. Returns the exit code."""
     state = request.state
     state.load(view.say)
-    planned = state.list_pending_units()
+    planned = state.list_planned_of_all_rounds()
     try_user_code(state, planned, view.say)
     has_work = any(item.state == "run" for item in planned)
     print_plan(state, planned, describe_other_load(state.runner.node) if has_work else "")
     if request.searches:
         print(max_batch.describe_searches(request.searches))
-    check_hardware(planned, state.runner.node.machine)
+    check_enough_hardware(planned, state.runner.node.machine)
     return 0
 
 
@@ -167,42 +178,45 @@ def measure_plan(request: SweepRequest, view: live.View) -> int:
     """Measures what is left of the plan, and says what came of it. Returns the exit code."""
     state, results, machine = request.state, request.state.runner.results, request.state.runner.node.machine
     is_new = not results.folder.exists()
-    planned = state.list_pending_units()
-    check_hardware(planned, machine)
-    check_given_gpus(planned, machine, is_by_machine=request.is_by_machine)
+    planned = state.list_planned_of_all_rounds()
+    check_enough_hardware(planned, machine)
+    check_slurm_gpus_seen(planned, machine, is_by_machine=request.is_by_machine)
     if is_new:  # before anything is written
         try_user_code(state, planned, view.say)
-    results.create()
+    results.create_folder()
     with contextlib.ExitStack() as signals:
         try:
             with contextlib.ExitStack() as work:
                 work.callback(state.give_back)
                 state.load(view.say)
-                planned = state.list_pending_units()
+                planned = state.list_planned_of_all_rounds()
                 if not is_new:
                     try_user_code(state, planned, view.say)
-                for line in (*list_dropped_lines(state.plan), *list_rerun_lines(planned)):
+                for line in (*list_dropped_lines(state.plan), *list_not_reused_lines(planned)):
                     view.say(line)
                 has_work = any(item.state == "run" for item in planned)
                 if has_work:
-                    if workers := state.list_others():
+                    if workers := state.list_other_workers():
                         view.say(
-                            f"{describe_others(workers)} at work in {results.folder}: this sweep takes what is left"
+                            f"{describe_other_workers(workers)} at work in {results.folder}: "
+                            "this sweep takes what is left"
                         )
-                    if not announce_sweep(state, planned, view, yes=request.options.yes):
+                    if not announce_and_confirm_sweep(state, planned, view, yes=request.options.yes):
                         view.say("nothing was made, nothing was run")
                         return RESUMABLE
                 store_plan(state, request.whole, request.shard)
-                store_left_out(state.runner.sources, results)
+                store_left_out_names(state.runner.sources, results)
                 limits = Limits.build(state, lambda: False)
                 if has_work or request.searches:
                     # Heard until everything has been said: at once means at once then, too.
-                    stop = signals.enter_context(stop_on_signals(list_last_steps(state, view)))
+                    stop = signals.enter_context(
+                        listen_for_stop_signals(list_steps_at_sudden_end(state, view))
+                    )
                     limits = Limits.build(state, stop, find_wall_time(view.say))
                 if has_work:
                     summary = run_sweep_or_tries(request, state, planned, limits, view)
                 else:
-                    summary = count_without_running(state, planned, limits)
+                    summary = write_tables_without_running(state, planned, limits)
                 lines: list[str] = []
                 searched = [(summary, limits)]
                 if not limits.is_resumable:
@@ -219,14 +233,14 @@ def measure_plan(request: SweepRequest, view: live.View) -> int:
             for _, limits_of_tries in searched[1:]:
                 if limits_of_tries.is_resumable:
                     view.say(next(filter(None, (limit.format_closing_line() for limit in limits_of_tries))))
-    return find_exit_code(state, searched)
+    return decide_sweep_exit_code(state, searched)
 
 
-def find_exit_code(state: SweepState, ended: Sequence[tuple[SweepSummary, Limits]]) -> int:
+def decide_sweep_exit_code(state: SweepState, ended: Sequence[tuple[SweepSummary, Limits]]) -> int:
     """The exit code of a sweep and its tries. Raises UnusableError where something was not written, or never fits."""
     is_resumable = any(limits.is_resumable for _, limits in ended)
     if is_resumable:
-        ignore_signals()
+        ignore_stop_signals()
     if state.unwritten:
         raise UnusableError(
             f"{state.unwritten}; what was measured is kept, and the same command writes the tables"
@@ -234,24 +248,26 @@ def find_exit_code(state: SweepState, ended: Sequence[tuple[SweepSummary, Limits
     if is_resumable:
         return RESUMABLE
     for _, limits in ended:
-        limits.batch_job.raise_if_too_long()
+        limits.batch_job.raise_if_unit_too_long()
     return int(any(summary.failed or summary.timed_out for summary, _ in ended))
 
 
-def count_without_running(state: SweepState, planned: Sequence[PlannedUnit], limits: Limits) -> SweepSummary:
+def write_tables_without_running(
+    state: SweepState, planned: Sequence[PlannedUnit], limits: Limits
+) -> SweepSummary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
-    state.runner.node.remove_leftovers()
+    state.runner.node.remove_abandoned_folders()
     skipped = [item for item in planned if item.state == "skip"]
     state.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
-    state.leave_folder()
+    state.release_and_write_tables()
     summary = SweepSummary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
         stale=sum(item.stale for item in planned),
     )
     for item in planned:
-        summary.count_ending(item.ended)
-    limits.certainty.refresh(state)
+        summary.count_bad_ending(item.ended)
+    limits.certainty.refresh_certainty(state)
     return summary
 
 
@@ -279,26 +295,26 @@ def search_largest_batches(
         limits_of_tries = Limits.build(tries, limits.stop.is_asked, limits.batch_job.wall_time)
         view = request.make_view(tables=False)
         return run_sweep_or_tries(
-            request, tries, tries.list_pending_units(), limits_of_tries, view
+            request, tries, tries.list_planned_of_all_rounds(), limits_of_tries, view
         ), limits_of_tries
 
     for configuration in request.searches:
         is_resumable = False
-        for ended in max_batch.find_max_batch(request.state, configuration, run_tries, say, store_plan):
+        for ended in max_batch.search_max_batch(request.state, configuration, run_tries, say, store_plan):
             yield ended
             is_resumable = ended[1].is_resumable
         if is_resumable:
             return
 
 
-def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], None]]:
+def list_steps_at_sudden_end(state: SweepState, view: live.View) -> list[Callable[[], None]]:
     """What a sweep that is ended by a second signal still does, in this order."""
 
     def say() -> None:
         ended = format_count(state.ended, "trial") if state.ended else "no trial"
-        write_unbuffered_line(
+        write_unbuffered_stderr_line(
             f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
             f"{format_continuation(fresh=state.fresh)}"
         )
 
-    return [view.close, say, state.clean_up]
+    return [view.close, say, state.clean_up_before_exit]

@@ -10,12 +10,12 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.analyze.folder import Folder
-from gpubench.analyze.questions import find_best, make_folder_reports
+from gpubench.analyze.questions import find_best_configuration, make_folder_reports
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.quoted import to_json
+from gpubench.basics.quoted import format_readable_json
 from gpubench.basics.words import clean_line
-from gpubench.commands.folders import exit_code_of, print_text, print_warning, read_named
+from gpubench.commands.folders import choose_read_exit_code, print_text, print_warning, read_named_folders
 from gpubench.core.report import Report
 from gpubench.export.sheets import make_table_sheet
 from gpubench.render import terminal, words
@@ -40,13 +40,13 @@ def table(
     if best and form not in (None, "json"):
         raise UsageError(f"--best is a command, or data with --json; leave --{form} out")
     view = parse_view(columns, where, sort)
-    folders = read_named(paths)
+    folders = read_named_folders(paths)
     reports = make_folder_reports(folders, view)
     console = Console(highlight=False)
     if where and form is None and not any(report.rows for report in reports):
         raise UnusableError(f"no row meets {' and '.join(map(clean_line, where))}")
     if best:
-        print_text(_format_best(folders, reports, is_json=form == "json"))
+        print_text(_format_best_commands(folders, reports, is_json=form == "json"))
     elif form is None:
         terminal.print_reports(reports, console, is_why=why)
     elif form == "markdown":
@@ -59,16 +59,16 @@ def table(
             if form == "csv" and report.selection is not None:  # CSV has no place for a sentence
                 print_warning(f"{report.name}: {words.describe_selection(report.selection)}")
         sys.stdout.buffer.write(text.encode(errors="replace"))
-    return exit_code_of(paths, folders)
+    return choose_read_exit_code(paths, folders)
 
 
-def _format_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json: bool) -> str:
+def _format_best_commands(folders: Sequence[Folder], reports: Sequence[Report], *, is_json: bool) -> str:
     """A command a table that recommends a configuration. Raises UnusableError where none does."""
     homes = [folder for folder in folders for _ in folder.tables]
     best = [
         (report, fields)
         for folder, report in zip(homes, reports, strict=True)
-        if (fields := find_best(folder, report)) is not None
+        if (fields := find_best_configuration(folder, report)) is not None
     ]
     if not best:
         raise UnusableError("no table recommends a configuration: gpubench table says what is known")
@@ -82,4 +82,4 @@ def _format_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_jso
         {"name": report.name, "fields": value_to_data(fields), "command": shlex.split(command)}
         for report, fields, command in commands
     ]
-    return to_json({"version": VERSION, "best": data}, indent=1) + "\n"
+    return format_readable_json({"version": VERSION, "best": data}, indent=1) + "\n"

@@ -30,7 +30,7 @@ Obstacle = Literal["same-processes", "unlike-kinds", "no-match", "none-ok", "gue
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class ComparedSide:
     """One of the two."""
 
     name: str
@@ -60,7 +60,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class FigureChange:
     """A figure of one trial, B against A."""
 
     figure: FigureName
@@ -101,7 +101,7 @@ class Change:
         )
 
     @property
-    def is_excluded(self) -> bool:
+    def is_regression_excluded(self) -> bool:
         """Whether it is sure that B does not."""
         return any(claim.design == "below" and claim.decided.word == "sure" for claim in self.claims)
 
@@ -113,15 +113,15 @@ class ComparedTrial:
     a: int
     b: int
     """Labels of `Comparison.rows`."""
-    changes: Mapping[FigureName, Change]
+    changes: Mapping[FigureName, FigureChange]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
     """Two sides, compared: each row is in one trial, or in one of the lists that say why it is in none."""
 
-    a: Side
-    b: Side
+    a: ComparedSide
+    b: ComparedSide
     field: str | None
     """Whose values are the sides; None for two folders."""
     figures: tuple[FigureName, ...]
@@ -154,24 +154,24 @@ class Comparison:
     """What would settle times that are unknown, on both sides."""
 
     @property
-    def is_guess(self) -> bool:
+    def is_matched_by_guess(self) -> bool:
         """Whether trials are matched though they differ."""
         return bool(self.apart and (self.trials or self.not_ok or self.several))
 
     @property
-    def changes(self) -> list[tuple[ComparedTrial, Change]]:
+    def changes(self) -> list[tuple[ComparedTrial, FigureChange]]:
         """All figures of all trials."""
         return [(trial, change) for trial in self.trials for change in trial.changes.values()]
 
     @property
-    def regressions(self) -> list[tuple[ComparedTrial, Change]]:
+    def regressions(self) -> list[tuple[ComparedTrial, FigureChange]]:
         """Those that are sure to be beyond the threshold."""
         return [(trial, change) for trial, change in self.changes if change.is_regression]
 
     @property
     def broken_trials(self) -> list[tuple[int, int]]:
         """Trials that ended ok in A and badly in B; none where that both are one trial is a guess."""
-        pairs = [] if self.is_guess else self.not_ok
+        pairs = [] if self.is_matched_by_guess else self.not_ok
         return [(a, b) for a, b in pairs if self.rows[a].status == "ok" and self.rows[b].status in BROKEN]
 
     @property
@@ -184,7 +184,7 @@ class Comparison:
         if not (self.trials or self.not_ok or self.several):
             return "no-match"
         is_checking = self.threshold is not None
-        if is_checking and self.is_guess:
+        if is_checking and self.is_matched_by_guess:
             return "guess"
         if is_checking and self.broken_trials:
             return None
@@ -195,25 +195,29 @@ class Comparison:
         return None
 
     @property
-    def is_senseless(self) -> bool:
+    def is_incomparable(self) -> bool:
         """Whether not even the figures as they stand say anything."""
         return self.obstacle in ("unlike-kinds", "same-processes", "no-match")
 
     @property
-    def is_excluded(self) -> bool:
+    def is_regression_excluded(self) -> bool:
         """Whether a regression beyond the threshold is excluded everywhere: of all that ended ok in A."""
         unmatched = [a for a, b in self.not_ok] + [
             *self.only_a,
             *(row for rows, _ in self.several for row in rows),
         ]
         return not any(self.rows[row].status == "ok" for row in unmatched) and all(
-            change.is_excluded for _, change in self.changes if change.figure in COSTS
+            change.is_regression_excluded for _, change in self.changes if change.figure in COSTS
         )
 
-    def find_exit_code(self, *, is_strict: bool = False) -> int:
+    def compute_exit_code(self, *, is_strict: bool = False) -> int:
         """4 where nothing could be compared, 3 for a regression (strict: also where one is not excluded), else 0."""
         if self.obstacle:
             return 4
         if self.threshold is None:
             return 0
-        return 3 if self.regressions or self.broken_trials or (is_strict and not self.is_excluded) else 0
+        return (
+            3
+            if self.regressions or self.broken_trials or (is_strict and not self.is_regression_excluded)
+            else 0
+        )

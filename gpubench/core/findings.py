@@ -147,7 +147,7 @@ class NetworkSizeFinding(Finding):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SharingGroup:
+class MeasuredJobGroup:
     """Jobs that ran together."""
 
     name: str
@@ -174,7 +174,7 @@ class SharingGroup:
     """The work that was predicted before the group ran; None where there was no prediction."""
 
 
-def join_overlaps(overlaps: Collection[str]) -> str:
+def format_possible_overlaps(overlaps: Collection[str]) -> str:
     """What is not excluded, of none, some and full overlap: `some or full`; all three: `unknown`."""
     return " or ".join(overlaps) if len(overlaps) in (1, 2) else "unknown"
 
@@ -184,10 +184,10 @@ class SharingFinding(Finding):
     """May these jobs share the machine?"""
 
     question: ClassVar[str] = "sharing"
-    groups: tuple[SharingGroup, ...] = ()
+    groups: tuple[MeasuredJobGroup, ...] = ()
 
 
-def list_groups(findings: Iterable[Finding]) -> list[SharingGroup]:
+def collect_job_groups(findings: Iterable[Finding]) -> list[MeasuredJobGroup]:
     """All groups of jobs that these are about."""
     return [group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups]
 

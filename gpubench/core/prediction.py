@@ -18,7 +18,7 @@ def classify_overlap(gain: float) -> str:
     return "none" if gain <= NO_OVERLAP else "full" if gain >= FULL_OVERLAP else "some"
 
 
-def find_overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
+def compute_overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
     """How much of the work of n jobs overlaps: 1 is no loss at all, 0 as if one after the other, below 0 even slower.
 
     None for fewer than two jobs, and where a slowdown is not known.
@@ -30,7 +30,7 @@ def find_overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PredictionNote:
     """What makes a prediction, or a row that it rests on, less than sure, or why there is none."""
 
     code: str
@@ -49,7 +49,7 @@ class PredictedJob:
     """Times as long as alone; never below 1."""
     measured: float | None = None
     """The slowdown where the group has run; over all its processes."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[PredictionNote, ...] = ()
 
     @property
     def error_pct(self) -> float | None:
@@ -91,4 +91,4 @@ class NoPrediction:
     """A group that can't be predicted."""
 
     name: str
-    why: tuple[Note, ...]
+    why: tuple[PredictionNote, ...]

@@ -14,7 +14,7 @@ from gpubench.core.findings import Finding, TargetFinding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class HeadingFacts:
     """What stands above a table: what was the same in all rows, and on what it was measured."""
 
     fixed: Mapping[str, Any]
@@ -97,7 +97,7 @@ class ReportWarning:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Selection:
+class RowSelection:
     """Which rows are shown, where that was asked for; findings and warnings are of all rows."""
 
     rows: int
@@ -117,7 +117,7 @@ class Report:
     """The experiment's."""
     question: str
     """The experiment's own question in words; empty where it has none."""
-    facts: Facts
+    facts: HeadingFacts
     columns: tuple[ReportColumn, ...]
     groups: tuple[RowGroup, ...]
     findings: tuple[Finding, ...]
@@ -137,7 +137,7 @@ class Report:
     """The field that is ordered along the rows."""
     problems: tuple[str, ...] = ()
     """What is wrong with records and plans of its folder that can't be read, a line each."""
-    selection: Selection | None = None
+    selection: RowSelection | None = None
     """None: all rows are shown, in their own order."""
 
     @property
@@ -146,7 +146,7 @@ class Report:
         return [row for group in self.groups for row in group.rows]
 
     @property
-    def recommended(self) -> int | None:
+    def recommended_row(self) -> int | None:
         """The row that the first finding with a recommendation names; None where nothing is recommended."""
         for finding in self.findings:
             if isinstance(finding, TargetFinding) and finding.order:

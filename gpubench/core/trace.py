@@ -20,7 +20,7 @@ class TracePoint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Phase:
+class TrialPhase:
     """A part of a trial's life, in seconds since the launch."""
 
     name: str
@@ -31,7 +31,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trace:
+class TrialTrace:
     """The readings of one attempt, thinned."""
 
     row: int
@@ -39,6 +39,6 @@ class Trace:
     trial_id: str
     panels: Mapping[str, tuple[TracePoint, ...]]
     """Column of trials.csv -> its readings: gpu_util_pct, cpu_util_pct, gpu_mem_mib, power_w."""
-    phases: tuple[Phase, ...]
+    phases: tuple[TrialPhase, ...]
     figures: Mapping[str, float | None]
     """The same columns of the record: what was measured."""

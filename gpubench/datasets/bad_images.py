@@ -22,7 +22,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import escape_unprintable
 from gpubench.basics.regular_file import read_regular_file
 from gpubench.datasets import folder
-from gpubench.datasets.home import data_home, ensure_writable
+from gpubench.datasets.home import ensure_writable_folder, make_data_home_path
 from gpubench.datasets.pool import Progress, map_on_cpus
 
 VERSION = 1
@@ -51,24 +51,24 @@ def find_bad_images(root: Path, progress: Progress | None = None) -> tuple[BadIm
     key_lines = [
         " ".join([str(VERSION), *map(_find_package_version, ("torchcodec", "torchvision", "pillow"))])
     ]
-    for path in folder.list_files(root):
-        status = _check_stat(f"{root}/{path}")
+    for path in folder.list_image_named_files(root):
+        status = _stat_or_describe_problem(f"{root}/{path}")
         if isinstance(status, str):
             odd[path] = status
         else:
             key_lines.append(f"{path}\0{status.st_size}\0{status.st_ctime_ns}")
     key = hashlib.sha256("\n".join(key_lines).encode(errors="surrogateescape")).hexdigest()[:16]
-    kept = data_home() / f"bad-images-{key}.json"
-    broken = _read(kept)
+    kept = make_data_home_path() / f"bad-images-{key}.json"
+    broken = _read_kept_outcome(kept)
     if broken is None:
-        ensure_writable(kept.parent)
+        ensure_writable_folder(kept.parent)
         files = [line.partition("\0")[0] for line in key_lines[1:]]
-        broken = _try_files(root, files, progress)
-        _store_list(kept, broken)
+        broken = _try_reading_files(root, files, progress)
+        _write_kept_outcome(kept, broken)
     return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
 
 
-def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
+def _try_reading_files(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
     """Path -> why it is bad."""
     reasons = map_on_cpus(
         TRY,
@@ -81,7 +81,7 @@ def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[
     return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
 
 
-def _check_stat(path: str) -> os.stat_result | str:
+def _stat_or_describe_problem(path: str) -> os.stat_result | str:
     """What is known of a file that can be opened, or why it can't be. Nothing is opened: a pipe would wait for ever."""
     try:
         status = os.stat(path)  # noqa: PTH116
@@ -103,7 +103,7 @@ def _find_package_version(package: str) -> str:
         return ""
 
 
-def _read(kept: Path) -> Mapping[str, str] | None:
+def _read_kept_outcome(kept: Path) -> Mapping[str, str] | None:
     """The outcome that was kept; None where there is none, or something else lies there."""
     try:
         outcome = json.loads(read_regular_file(kept))
@@ -116,8 +116,8 @@ def _read(kept: Path) -> Mapping[str, str] | None:
         ) from None
 
 
-def _store_list(kept: Path, broken: Mapping[str, str]) -> None:
-    aside = litter.name_temporary(kept)
+def _write_kept_outcome(kept: Path, broken: Mapping[str, str]) -> None:
+    aside = litter.make_temporary_path(kept)
     try:
         aside.write_text(json.dumps({"bad": broken}, indent=1) + "\n", encoding="utf-8")
         aside.replace(kept)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import marker
-from gpubench.datasets.home import ensure_writable
-from gpubench.datasets.marker import Marker
+from gpubench.datasets.home import ensure_writable_folder
+from gpubench.datasets.marker import FolderMarker
 from gpubench.datasets.pool import LOOK_S, Progress
 
 
-def ensure_built(
+def ensure_folder_built(
     place: Path,
-    wanted: Marker,
+    wanted: FolderMarker,
     *,
     complete: Callable[[Path], bool],
     fill: Callable[[Path], None],
@@ -32,19 +32,19 @@ def ensure_built(
     and what a killed process of this host has left of `place` goes. Raises UsageError where something else lies at
     `place`, UnusableError where it can't be written or has changed since it was made.
     """
-    if is_built(place, wanted, complete):
+    if is_folder_built(place, wanted, complete):
         return
-    ensure_writable(place.parent)
+    ensure_writable_folder(place.parent)
 
     def waiting() -> None:
         if progress is not None:
             progress(0, wanted.train_images + wanted.val_images)
 
     with _hold_lock(place, waiting):
-        if is_built(place, wanted, complete):
+        if is_folder_built(place, wanted, complete):
             return
         _remove_partial_builds(place)
-        partial = place.parent / f"{_partial_prefix(place)}{os.getpid()}"
+        partial = place.parent / f"{_make_partial_prefix(place)}{os.getpid()}"
         try:
             partial.mkdir()
             fill(partial)
@@ -57,8 +57,8 @@ def ensure_built(
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def is_built(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
-    """Whether `place` is as wanted. Raises as `ensure_built` does where something else, or only a part, is there."""
+def is_folder_built(place: Path, wanted: FolderMarker, complete: Callable[[Path], bool]) -> bool:
+    """Whether `place` is as wanted. Raises as `ensure_folder_built` where something else, or a part, is there."""
     present = marker.read_marker(place)
     if present is not None and present.fingerprint == wanted.fingerprint:
         if complete(place):
@@ -75,7 +75,7 @@ def is_built(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> b
     return False
 
 
-def _partial_prefix(place: Path) -> str:
+def _make_partial_prefix(place: Path) -> str:
     # With the host in its name: locks do not always reach across the nodes of a shared file system.
     return f".{place.name}.partial-{os.uname().nodename}-"
 
@@ -83,7 +83,7 @@ def _partial_prefix(place: Path) -> str:
 def _remove_partial_builds(place: Path) -> None:
     """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
     for path in place.parent.iterdir():
-        if path.name.startswith(_partial_prefix(place)):
+        if path.name.startswith(_make_partial_prefix(place)):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -92,7 +92,7 @@ def format_bytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 95_000_000 else f"{max(size / 1e6, 0.1):.1f} MB"
 
 
-def _move_into_place(partial: Path, place: Path, wanted: Marker) -> None:
+def _move_into_place(partial: Path, place: Path, wanted: FolderMarker) -> None:
     try:
         partial.rename(place)
     except OSError:

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import built, folder, marker
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.marker import SquareCopy
+from gpubench.datasets.marker import SquareCopyKind
 from gpubench.datasets.pool import Progress, map_on_cpus
 
-COPY = SquareCopy(recipe="decoded", version=1)
+COPY = SquareCopyKind(recipe="decoded", version=1)
 SPLITS = ("train", "val")
 
 
@@ -45,26 +45,26 @@ def decode_folder(
     `without`: paths, relative to `src`, of images that are left out. At once where it is done already. Raises as
     `resize` does.
     """
-    facts = folder.find_folder_facts(src, without)
-    dst = COPY.find_root(facts, size) if dst is None else dst.absolute()
+    facts = folder.collect_folder_facts(src, without)
+    dst = COPY.make_root_path(facts, size) if dst is None else dst.absolute()
 
     def fill(partial: Path) -> None:
         tasks: list[tuple[str, str, int]] = []
         for split in SPLITS:
             images = folder.list_images(src, split, without=without)
             file = partial / f"{split}.u8"
-            _reserve(file, len(images) * 3 * size * size)
+            _reserve_file_space(file, len(images) * 3 * size * size)
             np.save(partial / f"{split}-labels.npy", np.array([label for _, label in images], np.int64))
             tasks += [(path, str(file), position) for position, (path, _) in enumerate(images)]
         target = "gpubench.datasets.square:store_square"
         reasons = map_on_cpus(target, tasks, shared={"size": size}, processes=processes, progress=progress)
 
-        from gpubench.datasets.square import refuse_broken
+        from gpubench.datasets.square import check_none_broken
 
-        refuse_broken([path for path, _, _ in tasks], reasons)
+        check_none_broken([path for path, _, _ in tasks], reasons)
 
     wanted = COPY.make_marker(facts, size)
-    built.ensure_built(
+    built.ensure_folder_built(
         dst,
         wanted,
         complete=is_complete,
@@ -74,7 +74,7 @@ def decode_folder(
     return dst
 
 
-def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def open_decoded_split(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Images (uint8 N×3×S×S, a read-only memory map) and labels (int64 N) of `split`, `train` or `val`.
 
     Raises UnusableError where `path` is not a folder that `decode_folder` made.
@@ -103,7 +103,7 @@ def is_complete(path: Path) -> bool:
     return all(f.is_file() and f.stat().st_size == n for f, n in files) and all(f.is_file() for f in labels)
 
 
-def _reserve(file: Path, length: int) -> None:
+def _reserve_file_space(file: Path, length: int) -> None:
     with file.open("wb") as out:
         if length:
             os.posix_fallocate(out.fileno(), 0, length)  # a full disk says so here, not half-way

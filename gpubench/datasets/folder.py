@@ -43,7 +43,7 @@ def list_images_by_split(root: str | os.PathLike[str], without: Collection[str] 
     return _list_images_by_split(top, frozenset(f"{top}/{path}" for path in without))
 
 
-def list_files(root: str | os.PathLike[str]) -> list[str]:
+def list_image_named_files(root: str | os.PathLike[str]) -> list[str]:
     """Paths, relative to the folder, of all that is named like an image, dead links and pipes included; in order.
 
     Raises as `list_images_by_split` does, but for an image that is no file.
@@ -61,12 +61,14 @@ def _list_images_by_split(top: Path, left_out: AbstractSet[str] | None) -> Layou
             raise UsageError(f"the image folder {top} {problem}")
         train = _list_images_by_class(top / "train", left_out)
         if not any(train.values()):
-            splits = _split_held_out(str(top), _list_images_by_class(top, left_out))
+            splits = _hold_out_validation(str(top), _list_images_by_class(top, left_out))
         else:
             partners = ((str(top / name), _list_images_by_class(top / name, left_out)) for name in VALIDATION)
             partner = next((p for p in partners if any(p[1].values())), None)
             within = str(top / "train")
-            splits = {"train": (within, train), "val": partner} if partner else _split_held_out(within, train)
+            splits = (
+                {"train": (within, train), "val": partner} if partner else _hold_out_validation(within, train)
+            )
     except OSError as error:
         raise UnusableError(
             f"can't read the image folder {top}: {error.strerror} ({error.filename})"
@@ -93,7 +95,9 @@ def list_images(
     ]
     if limit is None:
         return labelled_paths
-    return [labelled_paths[k] for k in spread_over_classes([label for _, label in labelled_paths], limit)]
+    return [
+        labelled_paths[k] for k in select_evenly_over_classes([label for _, label in labelled_paths], limit)
+    ]
 
 
 def list_classes(root: str | os.PathLike[str]) -> list[str]:
@@ -101,7 +105,7 @@ def list_classes(root: str | os.PathLike[str]) -> list[str]:
     return _list_class_names(list_images_by_split(root))
 
 
-def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
+def select_evenly_over_classes(labels: Sequence[int], limit: int) -> list[int]:
     """Positions of the first `limit` images, taken from the classes in turn; in ascending order."""
     seen: dict[int, int] = {}
     rounds = []
@@ -111,7 +115,7 @@ def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
     return sorted(position for _, _, position in sorted(rounds)[:limit])
 
 
-def find_folder_facts(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFacts:
+def collect_folder_facts(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFacts:
     """Facts of the folder at `root`. `without` and errors: as in `list_images_by_split`.
 
     The fingerprint of a folder that gpubench made, and that is still complete, is that of its recipe. Any
@@ -132,7 +136,7 @@ def find_folder_facts(root: str | os.PathLike[str], without: Collection[str] = (
         name=str(root),
         kind="folder",
         root=str(top),
-        fingerprint=_hash_content(top, splits),
+        fingerprint=_hash_paths_and_sizes(top, splits),
         train_images=counts["train"],
         val_images=counts["val"],
         num_classes=len(_list_class_names(splits)),
@@ -141,7 +145,7 @@ def find_folder_facts(root: str | os.PathLike[str], without: Collection[str] = (
     )
 
 
-def make_facts_from_marker(folder_marker: marker.Marker, name: str, root: Path) -> DataFacts:
+def make_facts_from_marker(folder_marker: marker.FolderMarker, name: str, root: Path) -> DataFacts:
     """Facts of a folder that gpubench has made, or will make, at `root`."""
     return DataFacts(
         name=name,
@@ -155,7 +159,7 @@ def make_facts_from_marker(folder_marker: marker.Marker, name: str, root: Path) 
     )
 
 
-def _split_held_out(folder: str, images: Images) -> Layout:
+def _hold_out_validation(folder: str, images: Images) -> Layout:
     last = HOLD_OUT - 1
     return {
         "train": (
@@ -166,7 +170,7 @@ def _split_held_out(folder: str, images: Images) -> Layout:
     }
 
 
-def is_complete(root: Path) -> bool:
+def has_all_marked_images(root: Path) -> bool:
     """Whether a folder that gpubench made still has as many images as its marker says."""
     folder_marker = marker.read_marker(root)
     return folder_marker is not None and _has_marked_counts(
@@ -174,7 +178,7 @@ def is_complete(root: Path) -> bool:
     )
 
 
-def _has_marked_counts(folder_marker: marker.Marker, counts: dict[str, int]) -> bool:
+def _has_marked_counts(folder_marker: marker.FolderMarker, counts: dict[str, int]) -> bool:
     return counts == {"train": folder_marker.train_images, "val": folder_marker.val_images}
 
 
@@ -191,7 +195,7 @@ def _list_images_by_class(folder: Path, left_out: AbstractSet[str] | None) -> Im
         return {}
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-    paths_by_class = {name: sorted(_walk(f"{folder}/{name}", "", (), left_out)) for name in names}
+    paths_by_class = {name: sorted(_walk_image_paths(f"{folder}/{name}", "", (), left_out)) for name in names}
     for name in [name for name, paths in paths_by_class.items() if left_out and not paths]:
         lost = [path for path in left_out or () if path.startswith(f"{folder}/{name}/")]
         if lost:
@@ -201,7 +205,7 @@ def _list_images_by_class(folder: Path, left_out: AbstractSet[str] | None) -> Im
     return paths_by_class
 
 
-def _walk(
+def _walk_image_paths(
     folder: str, prefix: str, above: tuple[tuple[int, int], ...], left_out: AbstractSet[str] | None
 ) -> Iterator[str]:
     """Paths of the images below `folder`. `above`: device and inode of the folders that lead to it."""
@@ -214,7 +218,7 @@ def _walk(
             if entry.name.startswith("."):
                 continue  # an editor's or a file manager's own
             if _is_entry_kind(stat.S_ISDIR, entry):
-                yield from _walk(entry.path, f"{prefix}{entry.name}/", way, left_out)
+                yield from _walk_image_paths(entry.path, f"{prefix}{entry.name}/", way, left_out)
             elif entry.name.lower().endswith(SUFFIXES):
                 if left_out is not None and entry.path in left_out:
                     continue
@@ -245,7 +249,7 @@ def _list_image_paths(splits: Layout) -> list[str]:
     )
 
 
-def _hash_content(top: Path, splits: Layout) -> str:
+def _hash_paths_and_sizes(top: Path, splits: Layout) -> str:
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
     for path in _list_image_paths(splits):

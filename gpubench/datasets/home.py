@@ -8,7 +8,7 @@ from pathlib import Path
 from gpubench.basics.errors import UnusableError
 
 
-def data_home() -> Path:
+def make_data_home_path() -> Path:
     """Where data sets are made and kept: $GPUBENCH_DATA, else gpubench/data in the user's cache folder.
 
     The folder need not exist yet. Raises UnusableError where there is neither the variable nor a home.
@@ -23,7 +23,7 @@ def data_home() -> Path:
         raise UnusableError("no home folder to keep images in: set GPUBENCH_DATA to a folder") from error
 
 
-def ensure_writable(folder: Path) -> None:
+def ensure_writable_folder(folder: Path) -> None:
     """Makes `folder` if need be. Raises UnusableError unless files can be written into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

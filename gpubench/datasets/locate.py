@@ -17,8 +17,8 @@ from types import ModuleType
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.datasets import built, decoded, folder, make, marker, resize
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import data_home
-from gpubench.datasets.marker import Marker
+from gpubench.datasets.home import make_data_home_path
+from gpubench.datasets.marker import FolderMarker
 from gpubench.datasets.pool import Progress
 from gpubench.schema import catalog
 from gpubench.schema.catalog import Files
@@ -29,31 +29,31 @@ _PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
 NOTHING: frozenset[str] = frozenset()
 
 
-def find_facts(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
+def collect_data_facts(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
     """Facts of what `data` names; nothing is made or downloaded. Images on disk are listed each time.
 
     `without`: paths, relative to a folder of the user's, of images that are left out.
     Raises UsageError for an unknown name, and for a folder that does not exist or has no images.
     """
-    if (recipe := _parse_procedural(data)) is not None:
-        return folder.make_facts_from_marker(recipe, data, make.find_default_root(recipe))
+    if (recipe := _parse_procedural_recipe(data)) is not None:
+        return folder.make_facts_from_marker(recipe, data, make.make_procedural_root_path(recipe))
     if data in catalog.NAMED_DATA:
-        return _find_named_facts(data)
+        return _make_named_facts(data)
     if "/" not in data and not Path(data).exists():
         raise make_unknown_name_error(
             "data", data, (catalog.PROCEDURAL, *catalog.NAMED_DATA, "or a path with a slash")
         )
-    return folder.find_folder_facts(Path(data).expanduser(), without)
+    return folder.collect_folder_facts(Path(data).expanduser(), without)
 
 
-def find_user_folder(data: str) -> Path | None:
+def make_user_folder_path(data: str) -> Path | None:
     """The absolute path of the user's image folder that `data` names; None where it names something else."""
-    if _parse_procedural(data) is not None or data in catalog.NAMED_DATA:
+    if _parse_procedural_recipe(data) is not None or data in catalog.NAMED_DATA:
         return None
     return Path(data).expanduser().absolute()
 
 
-def ensure_files(
+def ensure_variant_files(
     data: str,
     files: Files,
     size: int,
@@ -65,22 +65,22 @@ def ensure_files(
 
     `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
     reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Copies lack the
-    images of `without`; a folder that is read itself has them still. Raises as `find_facts`, `make`, `resize` and
-    `decode` do.
+    images of `without`; a folder that is read itself has them still. Raises as `collect_data_facts`, `make`,
+    `resize` and `decode` do.
     """
     if data in catalog.NAMED_DATA:
-        return data_home() / "torchvision"
+        return make_data_home_path() / "torchvision"
     if files in ("none", "memory"):
-        return data_home()
-    if (recipe := _parse_procedural(data)) is not None:
-        source = make.find_default_root(recipe)
+        return make_data_home_path()
+    if (recipe := _parse_procedural_recipe(data)) is not None:
+        source = make.make_procedural_root_path(recipe)
         make.make_images_from_recipe(recipe, source, progress=progress)
     else:
-        source = Path(str(find_facts(data, without).root))
-    if files == "full" or (files == "resized" and _is_resized(source, size)):
+        source = Path(str(collect_data_facts(data, without).root))
+    if files == "full" or (files == "resized" and _is_resized_copy(source, size)):
         return source
     if files == "resized":
-        return Path(str(resize.resize(source, size=size, progress=progress, without=without).root))
+        return Path(str(resize.resize_folder(source, size=size, progress=progress, without=without).root))
     return decoded.decode_folder(source, size=size, progress=progress, without=without)
 
 
@@ -97,37 +97,39 @@ class MakingStep:
         return f"{self.what} (about {built.format_bytes(self.estimate_bytes)})"
 
 
-def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
-    """What `ensure_files` would have to make first, in that order; empty where all is there.
+def plan_making_steps(
+    data: str, files: Files, size: int, without: frozenset[str] = NOTHING
+) -> list[MakingStep]:
+    """What `ensure_variant_files` would have to make first, in that order; empty where all is there.
 
-    Raises as `find_facts` does, and where something else lies in a place that is needed.
+    Raises as `collect_data_facts` does, and where something else lies in a place that is needed.
     """
     if files in ("none", "memory") or data in catalog.NAMED_DATA:
         return []
-    facts = find_facts(data, without)
+    facts = collect_data_facts(data, without)
     count = f"{facts.train_images:,} + {facts.val_images:,} images"
     steps = []
-    if (recipe := _parse_procedural(data)) is not None:
-        place = make.find_default_root(recipe)
-        if not built.is_built(place, recipe, folder.is_complete):
-            need = make.estimate_bytes(recipe)
+    if (recipe := _parse_procedural_recipe(data)) is not None:
+        place = make.make_procedural_root_path(recipe)
+        if not built.is_folder_built(place, recipe, folder.has_all_marked_images):
+            need = make.estimate_procedural_bytes(recipe)
             steps.append(MakingStep(what=f"{count} to make", place=place, estimate_bytes=need))
     copy: ModuleType | None = decoded if files == "decoded" else None
-    if files == "resized" and not _is_resized(Path(str(facts.root)), size):
+    if files == "resized" and not _is_resized_copy(Path(str(facts.root)), size):
         copy = resize
     if copy is not None:
         place, is_complete = (
-            copy.COPY.find_root(facts, size),
-            getattr(copy, "is_complete", folder.is_complete),
+            copy.COPY.make_root_path(facts, size),
+            getattr(copy, "is_complete", folder.has_all_marked_images),
         )
-        if not built.is_built(place, copy.COPY.make_marker(facts, size), is_complete):
+        if not built.is_folder_built(place, copy.COPY.make_marker(facts, size), is_complete):
             verb = "decode" if copy is decoded else "resize"
             what, need = f"{count} to {verb} to {size}×{size}", copy.estimate_bytes(facts, size)
             steps.append(MakingStep(what=what, place=place, estimate_bytes=need))
     return steps
 
 
-def _parse_procedural(data: str) -> Marker | None:
+def _parse_procedural_recipe(data: str) -> FolderMarker | None:
     """The recipe that `data` names, or None where it names something else."""
     if data.partition(":")[0] != catalog.PROCEDURAL:
         return None
@@ -145,7 +147,7 @@ def _parse_procedural(data: str) -> Marker | None:
     return make.make_procedural_marker(images, make.choose_val_count(images), size=size)
 
 
-def _find_named_facts(name: str) -> DataFacts:
+def _make_named_facts(name: str) -> DataFacts:
     known = catalog.NAMED_DATA[name]
     return DataFacts(
         name=name,
@@ -159,7 +161,7 @@ def _find_named_facts(name: str) -> DataFacts:
     )
 
 
-def _is_resized(source: Path, size: int) -> bool:
+def _is_resized_copy(source: Path, size: int) -> bool:
     """Whether the folder is itself such a copy."""
     copy_marker = marker.read_marker(source)
     return copy_marker is not None and copy_marker.recipe == resize.COPY.recipe and copy_marker.size == size

@@ -7,8 +7,8 @@ from pathlib import Path
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import data_home
-from gpubench.datasets.marker import Marker
+from gpubench.datasets.home import make_data_home_path
+from gpubench.datasets.marker import FolderMarker
 from gpubench.datasets.pool import Progress, map_on_cpus
 
 RECIPE = "procedural"
@@ -27,7 +27,7 @@ def make_procedural_marker(
     classes: int = CLASSES,
     seed: int = SEED,
     size: tuple[int, int] = SIZE,
-) -> Marker:
+) -> FolderMarker:
     """What the finished folder will say of itself. Known before it is made.
 
     Raises UsageError for a recipe that can't be made.
@@ -42,7 +42,7 @@ def make_procedural_marker(
         raise UsageError(
             f"procedural images of {size[0]}×{size[1]} pixels are too small: {MIN_SIDE} a side at least"
         )
-    return Marker(
+    return FolderMarker(
         recipe=RECIPE,
         version=VERSION,
         parameters={
@@ -64,16 +64,19 @@ def choose_val_count(images: int) -> int:
     return max(64, images // 10)
 
 
-def find_default_root(marker: Marker) -> Path:
+def make_procedural_root_path(marker: FolderMarker) -> Path:
     """Where a procedural data set lies unless the user names a folder."""
     parameters = marker.parameters
     width, height = parameters["size"]
     side = "" if (width, height) == SIZE else f"-{width}x{height}"
     images = f"{parameters['images']}+{parameters['val_images']}"
-    return data_home() / f"{RECIPE}-{images}-{parameters['classes']}{side}-s{parameters['seed']}-v{VERSION}"
+    return (
+        make_data_home_path()
+        / f"{RECIPE}-{images}-{parameters['classes']}{side}-s{parameters['seed']}-v{VERSION}"
+    )
 
 
-def estimate_bytes(marker: Marker) -> int:
+def estimate_procedural_bytes(marker: FolderMarker) -> int:
     """About how much disk a procedural data set takes."""
     width, height = marker.parameters["size"]
     return round((marker.train_images + marker.val_images) * float(width * height) * _BYTES_PER_PIXEL)
@@ -101,10 +104,13 @@ def make_procedural_images(
 
 
 def make_images_from_recipe(
-    recipe: Marker, root: Path | None = None, progress: Progress | None = None, processes: int | None = None
+    recipe: FolderMarker,
+    root: Path | None = None,
+    progress: Progress | None = None,
+    processes: int | None = None,
 ) -> DataFacts:
     """Makes the images of a recipe that is known already."""
-    root = find_default_root(recipe) if root is None else root.absolute()
+    root = make_procedural_root_path(recipe) if root is None else root.absolute()
     classes = recipe.num_classes
 
     def fill(partial: Path) -> None:
@@ -126,11 +132,11 @@ def make_images_from_recipe(
             "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
         )
 
-    built.ensure_built(
+    built.ensure_folder_built(
         root,
         recipe,
-        complete=folder.is_complete,
+        complete=folder.has_all_marked_images,
         fill=fill,
         progress=progress,
     )
-    return folder.find_folder_facts(root)
+    return folder.collect_folder_facts(root)

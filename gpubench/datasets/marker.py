@@ -11,13 +11,13 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import data_home
+from gpubench.datasets.home import make_data_home_path
 
 NAME = "gpubench-data.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Marker:
+class FolderMarker:
     """How a folder was made, and what lies in it."""
 
     recipe: str
@@ -44,30 +44,30 @@ class Marker:
         (folder / NAME).write_text(json.dumps(values, indent=2) + "\n")
 
 
-def read_marker(folder: Path) -> Marker | None:
+def read_marker(folder: Path) -> FolderMarker | None:
     """The marker in `folder`; None where there is none that this version of gpubench understands."""
     try:
         values = json.loads((folder / NAME).read_text())
         fingerprint = values.pop("fingerprint")
-        marker = Marker(**values)
+        marker = FolderMarker(**values)
         return marker if marker.fingerprint == fingerprint else None
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SquareCopy:
+class SquareCopyKind:
     """One way to make such copies."""
 
     recipe: str
     """What becomes of the images: they are `resized` or `decoded`."""
     version: int
 
-    def make_marker(self, source: DataFacts, size: int) -> Marker:
+    def make_marker(self, source: DataFacts, size: int) -> FolderMarker:
         """What the finished copy will say of itself. Raises UsageError for a size that can't be."""
         if size < 1:
             raise UsageError(f"images can't be {self.recipe} to {size} pixels: ask for 1 or more")
-        return Marker(
+        return FolderMarker(
             recipe=self.recipe,
             version=self.version,
             parameters={"source": source.fingerprint, "size": size},
@@ -77,6 +77,6 @@ class SquareCopy:
             size=size,
         )
 
-    def find_root(self, source: DataFacts, size: int) -> Path:
+    def make_root_path(self, source: DataFacts, size: int) -> Path:
         """Where the copy lies unless somebody names a folder."""
-        return data_home() / f"{self.recipe}-{source.fingerprint}-{size}"
+        return make_data_home_path() / f"{self.recipe}-{source.fingerprint}-{size}"

@@ -88,7 +88,7 @@ def map_on_cpus(
             for ready in answers:
                 assert isinstance(ready, Connection)
                 start, end = busy.pop(ready)
-                answer = _receive(ready, tasks[start:end])
+                answer = _receive_results(ready, tasks[start:end])
                 results[start : start + len(answer)] = answer
                 done += len(answer)
                 give(ready)
@@ -97,7 +97,7 @@ def map_on_cpus(
     return results
 
 
-def _receive(worker: Connection, tasks: Sequence[Any]) -> list[Any]:
+def _receive_results(worker: Connection, tasks: Sequence[Any]) -> list[Any]:
     """The results of a worker's tasks, in their order. Raises what a task raised, UnusableError where it died."""
     try:
         answer = worker.recv()

@@ -44,7 +44,7 @@ def make_class_name(label: int, num_classes: int) -> str:
     return f"{label:0{len(str(num_classes - 1))}d}-{SHAPES[shape]}-{TEXTURES[texture]}"
 
 
-def draw(
+def draw_image(
     seed: int, split: str, index: int, num_classes: int, width: int = 500, height: int = 375
 ) -> Image.Image:
     """Image `index` of a split, RGB. Its longer side is the longer of `width` and `height`, in pixels.
@@ -98,7 +98,7 @@ def write(task: tuple[str, int], *, root: str, seed: int, classes: int, size: tu
     """Draws one image of (split, index) and writes it into its class's folder below `root`."""
     split, index = task
     name = make_class_name(choose_label(index, classes), classes)
-    image = draw(seed, split, index, classes, *size)
+    image = draw_image(seed, split, index, classes, *size)
     Path(root, split, name, f"{index:07d}.jpg").write_bytes(encode_jpeg(image))
 
 
@@ -168,10 +168,10 @@ def _draw_background(rng: np.random.Generator, size: tuple[int, int]) -> Image.I
         size, Image.Resampling.BICUBIC
     )
     rough = _sample_noise(rng, *size) * np.int16(rng.integers(25, 120)) >> 7
-    return _add_light(place, rough)
+    return _add_grey(place, rough)
 
 
-def _add_light(image: Image.Image, grey: Ints) -> Image.Image:
+def _add_grey(image: Image.Image, grey: Ints) -> Image.Image:
     """The image with `grey` (−128 to 127) added to every channel."""
     plane = Image.fromarray((grey + 128).astype(np.uint8))
     return ImageChops.add(image, Image.merge("RGB", (plane, plane, plane)), 1, -128)
@@ -288,4 +288,4 @@ def _light_scene(rng: np.random.Generator, frame: Image.Image) -> Image.Image:
     light = lamps.resize((width, height), Image.Resampling.BICUBIC)
     seen = ImageChops.multiply(frame, Image.merge("RGB", (light, light, light)))
     grain = rng.integers(-128, 128, (height, width), np.int8).astype(np.int16)
-    return _add_light(seen, (grain * np.int16(rng.integers(8, 22)) >> 6) + np.int16(rng.integers(0, 30)))
+    return _add_grey(seen, (grain * np.int16(rng.integers(8, 22)) >> 6) + np.int16(rng.integers(0, 30)))

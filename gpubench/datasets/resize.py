@@ -9,10 +9,10 @@ from pathlib import Path
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.marker import SquareCopy
+from gpubench.datasets.marker import SquareCopyKind
 from gpubench.datasets.pool import Progress, map_on_cpus
 
-COPY = SquareCopy(recipe="resized", version=1)
+COPY = SquareCopyKind(recipe="resized", version=1)
 _BYTES_PER_PIXEL = 0.6
 
 
@@ -21,7 +21,7 @@ def estimate_bytes(source: DataFacts, size: int) -> int:
     return round((source.train_images + source.val_images) * size * size * _BYTES_PER_PIXEL)
 
 
-def resize(
+def resize_folder(
     src: Path,
     dst: Path | None = None,
     *,
@@ -37,8 +37,8 @@ def resize(
     UsageError for a folder without images, where something else lies at `dst`, and for broken images (counted, the
     first named); UnusableError where it can't be written.
     """
-    facts = folder.find_folder_facts(src, without)
-    dst = COPY.find_root(facts, size) if dst is None else dst.absolute()
+    facts = folder.collect_folder_facts(src, without)
+    dst = COPY.make_root_path(facts, size) if dst is None else dst.absolute()
     if Path(os.path.realpath(dst)).is_relative_to(os.path.realpath(src)):
         raise UsageError(f"the copy {dst} would lie in its own source: name a folder outside of {src}")
     wanted = COPY.make_marker(facts, size)
@@ -50,24 +50,24 @@ def resize(
             for name, paths in images.items()
             for path in paths
         ]
-        _refuse_collisions(pairs)
+        _check_target_collisions(pairs)
         for parent in {Path(target).parent for _, target in pairs}:
             parent.mkdir(parents=True, exist_ok=True)
         target = "gpubench.datasets.square:save_square"
         reasons = map_on_cpus(target, pairs, shared={"size": size}, processes=processes, progress=progress)
 
-        from gpubench.datasets.square import refuse_broken
+        from gpubench.datasets.square import check_none_broken
 
-        refuse_broken([source for source, _ in pairs], reasons)
+        check_none_broken([source for source, _ in pairs], reasons)
 
-    built.ensure_built(
+    built.ensure_folder_built(
         dst,
         wanted,
-        complete=folder.is_complete,
+        complete=folder.has_all_marked_images,
         fill=fill,
         progress=progress,
     )
-    return folder.find_folder_facts(dst)
+    return folder.collect_folder_facts(dst)
 
 
 def _make_jpeg_path(path: str) -> str:
@@ -75,7 +75,7 @@ def _make_jpeg_path(path: str) -> str:
     return path if path.lower().endswith((".jpg", ".jpeg")) else path + ".jpg"
 
 
-def _refuse_collisions(pairs: list[tuple[str, str]]) -> None:
+def _check_target_collisions(pairs: list[tuple[str, str]]) -> None:
     seen: dict[str, str] = {}
     for source, target in pairs:
         if target in seen:

@@ -69,7 +69,7 @@ def store_square(task: tuple[str, str, int], *, size: int) -> str | None:
     return None
 
 
-def refuse_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None:
+def check_none_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None:
     """Raises UsageError that counts the broken images and names the first."""
     broken = [(path, reason) for path, reason in zip(sources, reasons, strict=True) if reason is not None]
     if broken:

@@ -14,15 +14,15 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     "software": (host.check_versions,),
     "CPU and memory": (host.check_cpus,),
     "SLURM": (host.check_slurm_job,),
-    "limits": (host.check_limits,),
+    "limits": (host.check_shared_memory_and_files,),
     "folders": (host.check_folders,),
     "GPUs": (gpus.check_driver, gpus.check_listed_gpus, gpus.check_compute_modes),
     "others on the GPUs": (gpus.check_others_on_gpus,),
-    "readings of the GPUs": (gpus.check_readings,),
+    "readings of the GPUs": (gpus.check_gpu_readings,),
     "torch at work": (
         torch_works.check_imports,
         torch_works.check_cuda,
-        torch_works.check_process_memory,
+        torch_works.check_driver_process_memory,
         torch_works.check_ranks,
     ),
 }

@@ -79,9 +79,9 @@ class CheckContext:
 
     def list_torch_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that torch is tried on."""
-        return select_usable_together(self.machine.gpus)
+        return select_gpus_usable_together(self.machine.gpus)
 
-    def name_gpus(self, uuids: Sequence[str]) -> str:
+    def describe_gpus(self, uuids: Sequence[str]) -> str:
         """`all GPUs`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""
         gpus = self.machine.gpus
         if len(uuids) == len(gpus) > 1:
@@ -90,6 +90,6 @@ class CheckContext:
         return f"GPU{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
-def select_usable_together(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def select_gpus_usable_together(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
     return tuple(gpu for gpu in gpus if not gpu.parent) or tuple(gpus[:1])

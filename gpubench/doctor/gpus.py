@@ -15,7 +15,7 @@ from gpubench.doctor.context import (
     make_failure,
     make_ok,
 )
-from gpubench.node.watch.idle import look_at_gpus
+from gpubench.node.watch.idle import sample_gpus_before_sweep
 from gpubench.node.watch.metrics import BUFFERS
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import CALLS, COMPUTE_MODE, POWER
@@ -58,7 +58,9 @@ def check_listed_gpus(context: CheckContext) -> Iterable[CheckResult]:
         found = f"{len(gpus)} of {len(whole)}{under}: {what}: rows of several kinds don't compare"
         yield make_doubt("visible", found, "keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES")
     if cut := [gpu.uuid for gpu in gpus if gpu.parent]:
-        found = f"{context.name_gpus(cut)}: slices, for which the driver tells no utilisation and no power"
+        found = (
+            f"{context.describe_gpus(cut)}: slices, for which the driver tells no utilisation and no power"
+        )
         yield make_doubt("MIG", found, "a whole GPU (sudo nvidia-smi -mig 0)")
 
 
@@ -75,7 +77,7 @@ def check_compute_modes(context: CheckContext) -> Iterable[CheckResult]:
         return CheckResult(
             name="compute mode",
             verdict=verdict,
-            found=f"{context.name_gpus(uuids)}: {mode}{what}",
+            found=f"{context.describe_gpus(uuids)}: {mode}{what}",
             remedy="" if verdict == "ok" else remedies.choose_remedy(mode, remedies.NVML, "sudo nvidia-smi -c DEFAULT"),
             forbids=mode == "prohibited" and len(uuids) == len(context.machine.gpus),
         )  # fmt: skip
@@ -94,8 +96,8 @@ def check_others_on_gpus(context: CheckContext, seconds: float = 1.0) -> Iterabl
     """What a sweep would find when it looks around before it starts."""
     if not context.machine.gpus:
         return
-    looks = look_at_gpus(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
-    ruling = busy_gpus.judge_gpus(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
+    looks = sample_gpus_before_sweep(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
+    ruling = busy_gpus.classify_gpu_use(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
     for busy in ruling.busy:
         remedy = "wait, take other GPUs with --gpu-ids, or measure all the same with --allow-busy"
         is_all = len(ruling.busy) == len(looks)
@@ -114,7 +116,7 @@ def check_others_on_gpus(context: CheckContext, seconds: float = 1.0) -> Iterabl
         )
 
 
-def check_readings(context: CheckContext) -> Iterable[CheckResult]:
+def check_gpu_readings(context: CheckContext) -> Iterable[CheckResult]:
     """Every call that the watcher makes and every buffer of the driver, tried on every GPU that may be used."""
     nvml = context.nvml
 
@@ -123,7 +125,7 @@ def check_readings(context: CheckContext) -> Iterable[CheckResult]:
         return f"{call.reading.shows(nvml.ask(call, uuid))}{suffix}"
 
     def fetch(buffer: Any, uuid: str) -> str:
-        if not (samples := nvml.history(uuid, buffer.what, 0.0)):
+        if not (samples := nvml.read_driver_samples(uuid, buffer.what, 0.0)):
             raise Unmeasured("the driver keeps no buffer of it")
         return f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s"
 
@@ -156,7 +158,9 @@ def _check_reading(
     answers = _group_gpus_by_answer(context, read_gpu)
     values = {answer: uuids for answer, uuids in answers.items() if answer not in reasons}
     if values:
-        where = f"{context.name_gpus([u for uuids in values.values() for u in uuids])}: " if reasons else ""
+        where = (
+            f"{context.describe_gpus([u for uuids in values.values() for u in uuids])}: " if reasons else ""
+        )
         yield make_ok(name, where + " | ".join(values))
     for reason in answers.keys() & reasons:
         otherwise = (
@@ -165,7 +169,7 @@ def _check_reading(
         yield CheckResult(
             name=name,
             verdict=failing[0],
-            found=f"{context.name_gpus(answers[reason])}: {reason}: {failing[1]}",
+            found=f"{context.describe_gpus(answers[reason])}: {reason}: {failing[1]}",
             remedy=remedies.choose_remedy(reason, remedies.NVML, otherwise),
         )
 

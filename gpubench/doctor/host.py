@@ -14,7 +14,7 @@ from gpubench.basics.errors import GpubenchError
 from gpubench.basics.words import format_count
 from gpubench.datasets import locate
 from gpubench.datasets.built import format_bytes
-from gpubench.datasets.home import data_home
+from gpubench.datasets.home import make_data_home_path
 from gpubench.doctor.context import CheckContext, CheckResult, make_doubt, make_failure, make_ok
 from gpubench.node import environment
 from gpubench.node.watch.host import ProcessTree
@@ -99,7 +99,7 @@ def check_slurm_job(context: CheckContext) -> Iterable[CheckResult]:
         yield make_doubt("GPUs of the job", found, "ask for them: --gpus=N or --gres=gpu:N")
 
 
-def check_limits(context: CheckContext) -> Iterable[CheckResult]:
+def check_shared_memory_and_files(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the loaders' batches fit into shared memory, and how many files may be open."""
     device = "cuda" if context.machine.gpus else "cpu"
     workers = count_default_workers(context.machine.cpu_count, 1, device)
@@ -129,28 +129,28 @@ def check_folders(context: CheckContext) -> Iterable[CheckResult]:
     data, variant = (str(fixed.get(name, DEFAULTS[name])) for name in ("data", "variant"))
     files = catalog.VARIANTS[variant].files
     try:
-        steps = locate.plan_steps(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
-        place = data_home()
+        steps = locate.plan_making_steps(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
+        place = make_data_home_path()
     except GpubenchError as error:
         yield make_failure("images", str(error), "as it says", forbids=True)
     else:
         if not steps:
             where = place if files != "none" else f"none are read: a resident batch ({variant})"
             yield make_ok("images", f"nothing to make: {where}")
-        elif problem := find_write_problem(place):
+        elif problem := describe_write_problem(place):
             remedy = "set GPUBENCH_DATA to a folder with room"
             yield make_failure("images", f"not made yet, and {place} {problem}", remedy, forbids=True)
         else:
             yield make_ok("images", f"the first sweep makes them in {place}: {'; '.join(map(str, steps))}")
     place = Path(context.environ.get("GPUBENCH_OUT", "results")).absolute()
-    if problem := find_write_problem(place):
+    if problem := describe_write_problem(place):
         remedy = "--out FOLDER, or set GPUBENCH_OUT to a folder that you may write into"
         yield make_failure("results", f"{place} {problem}", remedy, forbids=True)
     else:
         yield make_ok("results", f"go to {place}")
 
 
-def find_write_problem(place: Path) -> str:
+def describe_write_problem(place: Path) -> str:
     """Why nothing can be written at `place`, which need not be there yet; empty: it can."""
     above = next(folder for folder in (place, *place.parents) if folder.exists())
     if not above.is_dir():

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from gpubench.doctor.context import TorchReport
 from gpubench.node.launch.fork_server import make_torch_environment
-from gpubench.node.launch.probe import describe_exit
+from gpubench.node.launch.probe import describe_last_words
 
 IMPORT_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -24,7 +24,7 @@ LINE_LIMIT_S = 120.0
 END_LIMIT_S = 5.0
 
 
-class Probe:
+class TorchProbe:
     """One child. Use it as a context; it is started by the first call of `read_report`."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Probe:
         """All that the child said; it goes on holding its GPUs until `close`."""
         if self._report is None:
             try:
-                self._report = self._listen(self._start())
+                self._report = self._receive_report(self._start_child())
             except OSError as error:
                 self._report = TorchReport(
                     pid=0, trouble=f"no process can be started: {error.strerror or error}"
@@ -79,7 +79,7 @@ class Probe:
             process.stdout.close()
         self._errors.close()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start_child(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(self._uuids)],
             env=make_torch_environment(self._environ),
@@ -90,7 +90,7 @@ class Probe:
         )
         return self._process
 
-    def _listen(self, process: subprocess.Popen[bytes]) -> TorchReport:
+    def _receive_report(self, process: subprocess.Popen[bytes]) -> TorchReport:
         fields: dict[str, Any] = {"ranks": {}, "gpus": {}}
         trouble = ""
         try:
@@ -108,7 +108,7 @@ class Probe:
                     fields |= line
             else:
                 code = process.wait(END_LIMIT_S)
-                trouble = trouble or (f"it died ({describe_exit(self._errors, code)})" if code else "")
+                trouble = trouble or (f"it died ({describe_last_words(self._errors, code)})" if code else "")
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             trouble = str(error)
         return TorchReport(pid=process.pid, trouble=trouble, **fields)

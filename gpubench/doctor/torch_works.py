@@ -45,7 +45,7 @@ def check_cuda(context: CheckContext) -> Iterable[CheckResult]:
         error = answer["error"] if answer else report.trouble or "no answer"
         uuids_by_error.setdefault(error or "", []).append(gpu.uuid)
     for error, uuids in uuids_by_error.items():
-        which = context.name_gpus(uuids)
+        which = context.describe_gpus(uuids)
         if not error:
             yield make_ok("CUDA", f"{which}: a matrix product comes out right")
         else:
@@ -53,7 +53,7 @@ def check_cuda(context: CheckContext) -> Iterable[CheckResult]:
             yield make_failure("CUDA", f"{which}: {error}", remedy, forbids="" not in uuids_by_error)
 
 
-def check_process_memory(context: CheckContext) -> Iterable[CheckResult]:
+def check_driver_process_memory(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the driver tells the memory of our own process: looked up while the child holds its GPUs."""
     report = context.ask_torch()
     working = [uuid for uuid, answer in report.gpus.items() if not answer["error"]]

@@ -40,7 +40,7 @@ LONGEST_TEXT = 16_000
 GREY, ANSWER_FILL = "#6B7280", "#FFF2CC"
 
 
-def to_text(value: Any) -> str:
+def format_sheet_text(value: Any) -> str:
     """What a cell holds of a value in words."""
     text = format_value_text(value)[:LONGEST_TEXT]
     # XlsxWriter would take it for runs of text in its own mark-up, and write it as it stands.
@@ -61,7 +61,7 @@ class SheetColumn:
     """In table.csv; empty where that has no such column."""
 
 
-def list_columns(report: Report) -> list[SheetColumn]:
+def list_sheet_columns(report: Report) -> list[SheetColumn]:
     """The report's columns, behind each the ends of its intervals, where it has any."""
     columns = []
     for place, source in enumerate(report.columns):
@@ -85,7 +85,7 @@ def is_percent(column: ReportColumn) -> bool:
     return definition is not None and definition.unit == "%"
 
 
-def convert_figure(column: ReportColumn, value: float) -> tuple[float, str]:
+def make_number_with_format(column: ReportColumn, value: float) -> tuple[float, str]:
     """A figure as a cell holds it, and the format in which it reads as on a terminal."""
     digits = re.search(r"\.(\d+)", format_value(column, value))
     decimals = "." + "0" * len(digits[1]) if digits else ""
@@ -104,8 +104,8 @@ class FindingSheet:
         self.report = report
         self.style = style
         self.grid = make_grid(report)
-        self.columns = list_columns(report)
-        self.widths = [self.compute_width(column) for column in self.columns]
+        self.columns = list_sheet_columns(report)
+        self.widths = [self.compute_column_width(column) for column in self.columns]
         self.widths.append(max(4, LEAST_WIDTH - sum(self.widths)))  # of a column for endings and marks
         name = next((name for name in CHARTED if any(c.source.name == name for c in self.columns)), None)
         self.charted = [n for n, c in enumerate(self.columns) if c.source.name == name and c.end == "value"]
@@ -113,7 +113,7 @@ class FindingSheet:
         self.row = 0
         """The next one to be written: rows are written in their order."""
 
-    def compute_width(self, column: SheetColumn) -> int:
+    def compute_column_width(self, column: SheetColumn) -> int:
         texts = [column.heading, column.name]
         if not column.source.is_number:
             texts += [row.cells[column.place].text for row in self.grid.rows]
@@ -128,32 +128,32 @@ class FindingSheet:
         self.sheet.fit_to_pages(1, 0)
         report, first = self.report, self.report.findings[0] if self.report.findings else None
         answer, sentences = words.format_finding_title(report, first) if first else (report.name, [])
-        self.write_sentence(answer, bold=True, font_size=15)
-        self.write_sentence(" ".join(sentences))
-        self.write_sentence(words.format_question(report), italic=True)
-        self.write_sentence(words.describe_certainty(first) if first else "")
-        self.write_sentence(" · ".join(words.describe_facts(report)), font_color=GREY)
+        self.write_wrapped_sentence(answer, bold=True, font_size=15)
+        self.write_wrapped_sentence(" ".join(sentences))
+        self.write_wrapped_sentence(words.format_question(report), italic=True)
+        self.write_wrapped_sentence(words.describe_certainty(first) if first else "")
+        self.write_wrapped_sentence(" · ".join(words.list_heading_facts(report)), font_color=GREY)
         self.row += 1
-        self.write_figures(book)
+        self.write_figures_table(book)
         self.row += 1
-        self.write_sentence(words.format_legend(report, "from, to"), font_color=GREY)
+        self.write_wrapped_sentence(words.format_legend(report, "from, to"), font_color=GREY)
         for line in words.list_sentences(report):
             if line.kind != "answer" and line.text not in sentences:
-                self.write_sentence(line.marked_text)
+                self.write_wrapped_sentence(line.marked_text)
         for problem in report.problems:
-            self.write_sentence(words.mark_warning(problem))
+            self.write_wrapped_sentence(words.mark_warning(problem))
 
     def write_text(self, place: int, text: str, **look: Any) -> None:
         write = self.sheet.write_string if text else self.sheet.write_blank
-        write(self.row, place, to_text(text), self.style(**look))
+        write(self.row, place, format_sheet_text(text), self.style(**look))
 
-    def write_sentence(self, text: str, **look: Any) -> None:
+    def write_wrapped_sentence(self, text: str, **look: Any) -> None:
         """Text over the table, in as many rows as it takes."""
         for line in textwrap.wrap(text, int(LETTERS * sum(self.widths)), break_on_hyphens=False):
             self.write_text(0, line, **look)
             self.row += 1
 
-    def write_figures(self, book: Workbook) -> None:
+    def write_figures_table(self, book: Workbook) -> None:
         """Headings, the names in table.csv below them, then a line a row, and the chart beside them."""
         for kind in ("heading", "name"):
             for place, column in enumerate(self.columns):
@@ -167,18 +167,18 @@ class FindingSheet:
                 self.write_text(0, texts.head + f" {words.WARNED}" * texts.is_warned, bold=True)
                 self.row += 1
             for row, row_texts in zip(group.rows, texts.rows, strict=True):
-                self.write_row(row, row_texts)
+                self.write_figures_row(row, row_texts)
         if self.charted and 1 < self.row - top <= MOST_BARS:
             self.draw_chart(book, top, self.row - 1)
 
-    def write_row(self, row: ReportRow, texts: GridRow) -> None:
+    def write_figures_row(self, row: ReportRow, texts: GridRow) -> None:
         """Figures as numbers, all else as text; behind them how a row without figures ended, and marks."""
         look = {"bg_color": ANSWER_FILL, "bold": True} if row.is_answer else {}
         for place, column in enumerate(self.columns):
             cell = row.cells[column.place]
             value = getattr(cell, column.end)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-                figure, form = convert_figure(column.source, value)
+                figure, form = make_number_with_format(column.source, value)
                 if cell.word == "unknown" and column.end == "value":
                     form = ";".join(f'{part}" ?"' for part in form.split(";"))
                 color = {} if column.end == "value" else {"font_color": GREY}

@@ -66,13 +66,13 @@ class Format:
             from gpubench.analyze.questions import make_folder_reports  # imports pandas
 
             return format_reports(self.form, make_folder_reports(folders)).encode(errors="replace")
-        need_package("this format", self.package)
+        check_package_installed("this format", self.package)
         module, name = self.function.split(":")
         content: bytes = getattr(importlib.import_module(module), name)(folders, options)
         return content
 
 
-def need_package(what: str, package: str) -> None:
+def check_package_installed(what: str, package: str) -> None:
     """Raises UnusableError where a package is missing."""
     if package and importlib.util.find_spec(package) is None:
         raise UnusableError(f"{what} needs {package}, which is not installed: pip install {package}")

@@ -22,7 +22,7 @@ from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import format_count
 from gpubench.render.words import name_row
-from gpubench.results.packed import is_stored, open_stored
+from gpubench.results.packed import is_file_or_member, open_file_or_member
 from gpubench.results.rows import make_row
 from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
@@ -76,9 +76,9 @@ def export_runs(folders: Sequence[Folder], place: str | None, warn: Callable[[st
                 if experiment is not None
                 else client.create_experiment(name, artifact_location=artifacts)
             )
-            known_keys = list_known_keys(client, number)
+            known_keys = list_exported_run_keys(client, number)
             for folder, record in members:
-                if make_key(record) in known_keys:
+                if make_attempt_key(record) in known_keys:
                     known += 1
                 else:
                     write_run(client, number, folder, record, warn)
@@ -92,7 +92,7 @@ def export_runs(folders: Sequence[Folder], place: str | None, warn: Callable[[st
     return f"{format_count(new, 'run')} written{there}; to look at them: {where}"
 
 
-def list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
+def list_exported_run_keys(client: MlflowClient, experiment: str) -> set[str]:
     """The keys of the runs that were handed over already, whole: one that was broken off has not ended."""
     keys: set[str] = set()
     token = None
@@ -106,7 +106,7 @@ def list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
             return keys
 
 
-def make_key(record: Record) -> str:
+def make_attempt_key(record: Record) -> str:
     """The trial, the attempt, and of which machine and time it is: no other folder has another attempt so called."""
     place = (record.machine_key, str(record.environment.get("host")), record.started_at)
     return f"{record.trial_id}-{record.attempt}-{hashlib.sha256(repr(place).encode()).hexdigest()[:8]}"
@@ -118,15 +118,17 @@ def write_run(
     """One attempt, each round by itself."""
     row = make_row(record)
     results = Results(folder.path)
-    began = to_seconds(record.started_at)
+    began = parse_local_time_s(record.started_at)
     ended = began + (record.span.finished - record.span.launched if record.span else 0.0)
-    run = client.create_run(experiment, start_time=to_ms(began), run_name=name_run(folder, record, row))
+    run = client.create_run(
+        experiment, start_time=convert_to_ms(began), run_name=name_run(folder, record, row)
+    )
     number = run.info.run_id
     metrics = itertools.chain(
         (
-            Metric(column.name, value, to_ms(ended), 0)
+            Metric(column.name, value, convert_to_ms(ended), 0)
             for column in (*MEASURED, *CPU_SPEED)
-            if (value := to_number(getattr(row, column.name))) is not None
+            if (value := convert_finite_number(getattr(row, column.name))) is not None
         ),
         list_epoch_metrics(record, began),
         list_sample_metrics(results, record, began, warn),
@@ -134,20 +136,20 @@ def write_run(
     for metric_batch in split_batches(metrics, MOST["metrics"]):
         client.log_batch(number, metrics=metric_batch)
     fields = {column.name: getattr(row, column.name) for column in TRIAL}
-    params = [Param(name, text[: LONGEST["params"]]) for name, text in format_values(fields).items()]
+    params = [Param(name, text[: LONGEST["params"]]) for name, text in format_known_values(fields).items()]
     for param_batch in split_batches(params, MOST["params"]):
         client.log_batch(number, params=param_batch)
     tags = [
-        RunTag(clean_name(f"gpubench.{name}"), text[: LONGEST["tags"]])
-        for name, text in list_tags(folder, record, row).items()
+        RunTag(clean_mlflow_name(f"gpubench.{name}"), text[: LONGEST["tags"]])
+        for name, text in make_run_tags(folder, record, row).items()
     ]
-    for tag_batch in split_batches([*tags, RunTag(KEY, make_key(record))], MOST["tags"]):
+    for tag_batch in split_batches([*tags, RunTag(KEY, make_attempt_key(record))], MOST["tags"]):
         client.log_batch(number, tags=tag_batch)
     log = results.make_log_path(record.trial_id, record.attempt_name)
-    if is_stored(log):
-        with open_stored(log) as file:  # of a packed folder it is no file of its own
+    if is_file_or_member(log):
+        with open_file_or_member(log) as file:  # of a packed folder it is no file of its own
             client.log_text(number, file.read().decode("utf-8", errors="replace"), log.name)
-    client.set_terminated(number, ENDED.get(record.status, "FAILED"), to_ms(ended))
+    client.set_terminated(number, ENDED.get(record.status, "FAILED"), convert_to_ms(ended))
 
 
 def name_run(folder: Folder, record: Record, row: Row) -> str:
@@ -161,7 +163,7 @@ def name_run(folder: Folder, record: Record, row: Row) -> str:
     return " ".join(parts)
 
 
-def list_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
+def make_run_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
     names = (
         "trial_id", "config_id", "attempt", "round", "status", "reason", "group", "job"
     )  # fmt: skip
@@ -171,10 +173,10 @@ def list_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
         "results": folder.name,
         **{column.name: getattr(row, column.name) for column in ENVIRONMENT},
     }
-    return format_values(tags) | {f"doubt {code}": text for code, text in record.doubts.items()}
+    return format_known_values(tags) | {f"doubt {code}": text for code, text in record.doubts.items()}
 
 
-def format_values(values: Mapping[str, object]) -> dict[str, str]:
+def format_known_values(values: Mapping[str, object]) -> dict[str, str]:
     """As text, without what is not known."""
     return {
         name: str(value) if isinstance(value, (str, bool, float)) else format_cell(value)
@@ -190,22 +192,22 @@ def list_epoch_metrics(record: Record, began: float) -> Iterator[Metric]:
         number = int(epoch["epoch"])
         after = ends[number] - record.span.launched if record.span and number in ends else 0.0
         for name in OF_EPOCHS:
-            if (value := to_number(epoch.get(name))) is not None:
-                yield Metric(f"epoch/{name}", value, to_ms(began + after), number)
+            if (value := convert_finite_number(epoch.get(name))) is not None:
+                yield Metric(f"epoch/{name}", value, convert_to_ms(began + after), number)
 
 
 def list_sample_metrics(
     results: Results, record: Record, began: float, warn: Callable[[str], None]
 ) -> Iterator[Metric]:
     """The readings behind the record."""
-    path = results.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
+    path = results.make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv")
     for (device, metric), values in read_samples_file(path, warn).items():
-        name = clean_name(f"{metric}/{f'gpu{device}' if device.isdecimal() else device}")
+        name = clean_mlflow_name(f"{metric}/{f'gpu{device}' if device.isdecimal() else device}")
         for step, (after, value) in enumerate(values):
-            yield Metric(name, value, to_ms(began + after), step)
+            yield Metric(name, value, convert_to_ms(began + after), step)
 
 
-def to_seconds(local: str) -> float:
+def parse_local_time_s(local: str) -> float:
     """Seconds since 1970 of a time as records have it; 0 where it is none."""
     try:
         return datetime.datetime.strptime(local, "%Y-%m-%d %H:%M:%S").timestamp()
@@ -213,17 +215,17 @@ def to_seconds(local: str) -> float:
         return 0.0
 
 
-def to_ms(seconds: float) -> int:
+def convert_to_ms(seconds: float) -> int:
     return round(1000 * seconds)
 
 
-def to_number(value: object) -> float | None:
+def convert_finite_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
 
 
-def clean_name(name: str) -> str:
+def clean_mlflow_name(name: str) -> str:
     """A name with the signs alone that MLflow allows."""
     return re.sub(r"[^\w./ -]", "_", name)[: LONGEST["name"]]
 

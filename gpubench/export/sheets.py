@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, list_table_columns, make_table_csv_rows, select_trials
-from gpubench.analyze.grid import list_labelled_rows, split_codes
+from gpubench.analyze.folder import Folder, list_table_csv_columns, make_table_csv_rows, make_trials_csv_rows
+from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.render import words
 from gpubench.results.csv_text import PLAIN, Dialect, format_csv
@@ -30,7 +30,7 @@ from gpubench.schema.columns import (
     Count,
     Moment,
 )
-from gpubench.schema.kinds import find_kind, format_value_text, parse_moment
+from gpubench.schema.kinds import find_column_kind, format_value_text, parse_moment
 from gpubench.schema.record import Record
 
 RESULTS = Column("results", "", "name of the results folder")
@@ -82,27 +82,31 @@ class Sheet:
 
 def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
     """The lines of table.csv: those rows and columns of them that are shown."""
-    names = view.choose_columns(list_table_columns(folders))
+    names = view.choose_columns(list_table_csv_columns(folders))
     columns = tuple(TABLE_BY_NAME[name] for name in names)
 
     def list_shown(folder: Folder) -> Iterable[Line]:
         order = [
             label for table in folder.tables for label in view.select_rows(folder.select_table_rows(table))
         ]
-        return list_lines(make_table_csv_rows(folder).loc[order], names)
+        return list_frame_lines(make_table_csv_rows(folder).loc[order], names)
 
-    return _join_folders("table", columns, folders, list_shown)
+    return _make_joined_sheet("table", columns, folders, list_shown)
 
 
 def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of trials.csv."""
     names = [column.name for column in COLUMNS]
-    return _join_folders("trials", COLUMNS, folders, lambda folder: list_lines(select_trials(folder), names))
+    return _make_joined_sheet(
+        "trials", COLUMNS, folders, lambda folder: list_frame_lines(make_trials_csv_rows(folder), names)
+    )
 
 
 def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:
     """The lines of epochs.csv."""
-    return _join_folders("epochs", EPOCH_COLUMNS, folders, lambda folder: list_epoch_rows(folder.records))
+    return _make_joined_sheet(
+        "epochs", EPOCH_COLUMNS, folders, lambda folder: list_epoch_rows(folder.records)
+    )
 
 
 def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:
@@ -125,7 +129,7 @@ def make_environment_sheet(folders: Sequence[Folder]) -> Sheet:
             starts = sorted(record.started_at for record in records)
             yield [*facts, len(records), starts[0] or None, starts[-1] or None]
 
-    return _join_folders("environment", columns, folders, list_places)
+    return _make_joined_sheet("environment", columns, folders, list_places)
 
 
 def make_warning_sheet(folders: Sequence[Folder]) -> Sheet:
@@ -135,18 +139,18 @@ def make_warning_sheet(folders: Sequence[Folder]) -> Sheet:
         fields = dict.fromkeys(
             ("group", "job", *(field for table in folder.tables for field in table.varied))
         )
-        runs = select_trials(folder)
+        runs = make_trials_csv_rows(folder)
         runs = runs[runs["doubts"].notna()]
         for _, run in list_labelled_rows(runs):
             label = words.name_row({field: run[field] for field in fields})
             texts = run["doubt_texts"]
-            for code in split_codes(run["doubts"]):
+            for code in split_doubt_codes(run["doubts"]):
                 for text in texts.get(code) or (words.ROW_WARNINGS.get(code),):
                     yield [run["trial_id"], run["round"], run["experiment"], label, code, text]
         for problem in folder.problems:
             yield [*[None] * (len(WARNING_COLUMNS) - 1), problem]
 
-    return _join_folders("doubts", WARNING_COLUMNS, folders, list_doubts)
+    return _make_joined_sheet("doubts", WARNING_COLUMNS, folders, list_doubts)
 
 
 SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
@@ -158,7 +162,7 @@ SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
 }
 
 
-def _join_folders(
+def _make_joined_sheet(
     name: str,
     columns: tuple[Column, ...],
     folders: Sequence[Folder],
@@ -174,7 +178,7 @@ def _join_folders(
 # ---- frames ----
 
 
-def list_lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[Line]:
+def list_frame_lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[Line]:
     """The values of these columns as Python's own, a line a row; what is missing is None."""
     columns = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
     return zip(*columns, strict=True) if len(frame) else ()
@@ -189,7 +193,7 @@ def attach_column_info(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.Dat
 
 def make_pandas_series(column: Column, values: Sequence[Any]) -> pd.Series[Any]:
     """The values of a column."""
-    form = find_kind(column)
+    form = find_column_kind(column)
     known = [value for value in values if value is not None]
     if form == "moment":
         return pd.Series(np.array([parse_moment(value) for value in values], dtype="datetime64[us]"))

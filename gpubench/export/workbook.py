@@ -24,11 +24,11 @@ from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean_line
-from gpubench.export.finding_sheet import FindingSheet, Style, to_text
+from gpubench.export.finding_sheet import FindingSheet, Style, format_sheet_text
 from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import SHEETS, Sheet
 from gpubench.schema.columns import Column
-from gpubench.schema.kinds import find_kind, format_value_text, parse_moment
+from gpubench.schema.kinds import find_column_kind, format_value_text, parse_moment
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
@@ -45,7 +45,7 @@ def make_workbook(folders: Sequence[Folder], options: FormatOptions) -> bytes:  
     """The bytes of the workbook. The same folders make the same ones, whenever it is written."""
     reports = make_folder_reports(folders)
     raw = [make(folders) for make in SHEETS.values()]
-    raw.append(make_column_sheet(raw))
+    raw.append(make_column_meanings_sheet(raw))
     out = io.BytesIO()
     with Workbook(out, {"constant_memory": True, "use_zip64": True}) as book:
         started = max((record.started_at for folder in folders for record in folder.records), default="")
@@ -59,14 +59,14 @@ def make_workbook(folders: Sequence[Folder], options: FormatOptions) -> bytes:  
 
         taken = {KEPT_BY_EXCEL, *(sheet.name for sheet in raw)}
         for report in reports:
-            name = name_sheet("finding" if len(reports) == 1 else report.name, taken)
+            name = make_sheet_name("finding" if len(reports) == 1 else report.name, taken)
             FindingSheet(book.add_worksheet(name), report, style).write(book)
         for lines in raw:
-            write_lines(book, lines, style)
+            write_sheet(book, lines, style)
     return out.getvalue()
 
 
-def name_sheet(wanted: str, taken: set[str]) -> str:
+def make_sheet_name(wanted: str, taken: set[str]) -> str:
     """`wanted` without signs that are forbidden, cut where it is too long, with a number where it is taken. Adds the
     name, in small letters, to those that are taken."""
     plain = FORBIDDEN.sub("-", format_value_text(wanted))
@@ -79,7 +79,7 @@ def name_sheet(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def make_column_sheet(raw: Sequence[Sheet]) -> Sheet:
+def make_column_meanings_sheet(raw: Sequence[Sheet]) -> Sheet:
     """A sheet that says what each column means."""
     columns = {column.name: column for sheet in raw for column in sheet.columns}.values()
     return Sheet(
@@ -89,22 +89,27 @@ def make_column_sheet(raw: Sequence[Sheet]) -> Sheet:
     )
 
 
-def write_lines(book: Workbook, lines: Sheet, style: Style) -> None:
+def write_sheet(book: Workbook, lines: Sheet, style: Style) -> None:
     """All lines of a sheet. Raises UnusableError where there are more than Excel takes."""
     if len(lines.lines) >= MOST_ROWS:
         raise UnusableError(f"{lines.name} has more rows than a sheet of Excel: --format parquet takes them")
     sheet = book.add_worksheet(lines.name)
     head = style(bold=True, bottom=1, bg_color="#E8EDF3")
     looks = [
-        style(num_format=DATE if find_kind(column) == "moment" else "General") for column in lines.columns
+        style(num_format=DATE if find_column_kind(column) == "moment" else "General")
+        for column in lines.columns
     ]
     for place, column in enumerate(lines.columns):
-        sheet.set_column(place, place, max(len(column.name) + 6, len(DATE) * (find_kind(column) == "moment")))
+        sheet.set_column(
+            place, place, max(len(column.name) + 6, len(DATE) * (find_column_kind(column) == "moment"))
+        )
         sheet.write_string(0, place, column.name, head)
     for row, values in enumerate(lines.lines, start=1):
         for place, (column, value) in enumerate(zip(lines.columns, values, strict=True)):
             if value is not None:
-                write_value(sheet, row, place, value, looks[place], is_date=find_kind(column) == "moment")
+                write_value(
+                    sheet, row, place, value, looks[place], is_date=find_column_kind(column) == "moment"
+                )
     sheet.freeze_panes(1, 1)
     sheet.autofilter(0, 0, len(lines.lines), len(lines.columns) - 1)
 
@@ -119,4 +124,4 @@ def write_value(sheet: Worksheet, row: int, place: int, value: Any, look: Format
     elif is_date and (date := parse_moment(value)):
         sheet.write_datetime(row, place, date, look)
     else:
-        sheet.write_string(row, place, to_text(value), look)
+        sheet.write_string(row, place, format_sheet_text(value), look)

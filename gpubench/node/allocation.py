@@ -22,7 +22,7 @@ ASK_LIMIT_S = 20.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Allocation:
+class SlurmAllocation:
     """What SLURM says of the job in the environment of its processes."""
 
     job_id: str
@@ -36,46 +36,46 @@ class Allocation:
     """What says that it was given GPUs: `SLURM_JOB_GPUS=0,1`; empty where nothing does."""
 
     @property
-    def description(self) -> str:
+    def job_label(self) -> str:
         """What sentences name it."""
         return f"SLURM job {self.job_id}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TimeLimit:
+class JobTimeLimit:
     """Seconds that a job may still run, and those that it may run in all."""
 
     left_s: float
     whole_s: float
 
 
-def find_allocation(environ: Mapping[str, str]) -> Allocation | None:
+def find_slurm_allocation(environ: Mapping[str, str]) -> SlurmAllocation | None:
     """None outside a job."""
     if not (job_id := environ.get("SLURM_JOB_ID")):
         return None
-    return Allocation(
+    return SlurmAllocation(
         job_id=job_id,
         node=environ.get("SLURMD_NODENAME") or None,
         partition=environ.get("SLURM_JOB_PARTITION") or None,
-        cpus=_find_task_cpus(environ),
-        memory_mib=_find_memory_mib(environ),
+        cpus=_compute_task_cpus(environ),
+        memory_mib=_compute_granted_memory_mib(environ),
         gpus=next((f"{name}={environ[name]}" for name in GPU_VARIABLES if environ.get(name)), ""),
     )
 
 
-def _find_task_cpus(environ: Mapping[str, str]) -> int | None:
+def _compute_task_cpus(environ: Mapping[str, str]) -> int | None:
     """As was asked for a task; else each task's share of what the job has on this node."""
-    if (cpus := _parse_positive(environ, "SLURM_CPUS_PER_TASK")) is not None:
+    if (cpus := _parse_positive_variable(environ, "SLURM_CPUS_PER_TASK")) is not None:
         return cpus
-    if (node_cpus := _parse_positive(environ, "SLURM_CPUS_ON_NODE")) is None:
+    if (node_cpus := _parse_positive_variable(environ, "SLURM_CPUS_ON_NODE")) is None:
         return None
-    tasks = _parse_tasks_here(environ) if "SLURM_STEP_ID" in environ else 1
+    tasks = _parse_tasks_on_node(environ) if "SLURM_STEP_ID" in environ else 1
     return max(1, node_cpus // (tasks or 1))
 
 
-def _parse_tasks_here(environ: Mapping[str, str]) -> int | None:
+def _parse_tasks_on_node(environ: Mapping[str, str]) -> int | None:
     """Of `2(x3),1`, which is one for each node of the step, this node's."""
-    number = _parse_positive(environ, "SLURM_NODEID") or 0
+    number = _parse_positive_variable(environ, "SLURM_NODEID") or 0
     for tasks, times in re.findall(
         r"(\d{1,9})(?:\(x(\d{1,9})\))?", environ.get("SLURM_STEP_TASKS_PER_NODE", "")
     ):
@@ -84,24 +84,24 @@ def _parse_tasks_here(environ: Mapping[str, str]) -> int | None:
     return None
 
 
-def _find_memory_mib(environ: Mapping[str, str]) -> int | None:
+def _compute_granted_memory_mib(environ: Mapping[str, str]) -> int | None:
     """None where none was asked for, which is all of the node's: SLURM then says 0, or nothing."""
-    if (of_node := _parse_positive(environ, "SLURM_MEM_PER_NODE")) is not None:
+    if (of_node := _parse_positive_variable(environ, "SLURM_MEM_PER_NODE")) is not None:
         return of_node
     of_cpu, cpus = (
-        _parse_positive(environ, "SLURM_MEM_PER_CPU"),
-        _parse_positive(environ, "SLURM_CPUS_ON_NODE"),
+        _parse_positive_variable(environ, "SLURM_MEM_PER_CPU"),
+        _parse_positive_variable(environ, "SLURM_CPUS_ON_NODE"),
     )
     return of_cpu * cpus if of_cpu and cpus else None
 
 
-def _parse_positive(environ: Mapping[str, str], name: str) -> int | None:
+def _parse_positive_variable(environ: Mapping[str, str], name: str) -> int | None:
     """A number above 0."""
     match = re.fullmatch(r"(\d{1,9})", environ.get(name, ""), re.ASCII)
     return int(match[1]) or None if match else None
 
 
-def ask_squeue(job_id: str) -> str:
+def query_squeue_times(job_id: str) -> str:
     """Of each job of that id: its own id, the time that is left and its limit, as `squeue` tells them, a line each.
 
     The last task of an array has the array's id, by which `squeue` names all of its tasks. Raises Unmeasured, in its
@@ -128,37 +128,39 @@ def ask_squeue(job_id: str) -> str:
     return done.stdout.strip()
 
 
-def find_time_limit(
+def find_job_time_limit(
     environ: Mapping[str, str],
     job_id: str,
     *,
-    ask: Callable[[str], str] = ask_squeue,
+    ask: Callable[[str], str] = query_squeue_times,
     now: Callable[[], float] = time.time,
-) -> TimeLimit | None:
+) -> JobTimeLimit | None:
     """How long the job may still run; None: for ever. Raises Unmeasured where SLURM does not tell.
 
     Newer versions tell both ends of the job in the environment; others are asked, once.
     """
     ends, began = environ.get("SLURM_JOB_END_TIME", ""), environ.get("SLURM_JOB_START_TIME", "")
     if ends.isdigit() and began.isdigit():
-        return TimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
+        return JobTimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
     answer = ask(job_id)
-    match _parse_squeue(job_id, answer):
+    match _parse_squeue_times(job_id, answer):
         case [_, "UNLIMITED"]:
             return None
-        case [left, whole] if (left_s := parse_time(left)) is not None and (whole_s := parse_time(whole)):
-            return TimeLimit(left_s=left_s, whole_s=whole_s)
+        case [left, whole] if (left_s := parse_slurm_time(left)) is not None and (
+            whole_s := parse_slurm_time(whole)
+        ):
+            return JobTimeLimit(left_s=left_s, whole_s=whole_s)
     raise Unmeasured(f"squeue said {quote_value(answer)}")
 
 
-def _parse_squeue(job_id: str, answer: str) -> Sequence[str]:
+def _parse_squeue_times(job_id: str, answer: str) -> Sequence[str]:
     """What `squeue` said of one job; nothing where it has no line, or several."""
     lines = [[field.strip() for field in line.split("|")] for line in answer.splitlines()]
     fields_of_job = [fields for number, *fields in lines if number == job_id]
     return fields_of_job[0] if len(fields_of_job) == 1 else []
 
 
-def parse_time(text: str) -> float | None:
+def parse_slurm_time(text: str) -> float | None:
     """`2:59`, `1:00:00`, `1-12:00:00` as seconds; None for anything else."""
     if (match := _TIME.fullmatch(text)) is None:
         return None

@@ -16,7 +16,7 @@ VMSTAT = Path("/proc/vmstat")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Quota:
+class CpuQuota:
     """How much CPU time a cgroup gives its processes."""
 
     cpus: float
@@ -24,14 +24,14 @@ class Quota:
     """Counts the CPU time of all that shares the quota: `cpu.stat` (v2) or `cpuacct.usage` (v1)."""
 
 
-def find_cpu_quota(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> Quota | None:
+def find_cpu_quota(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> CpuQuota | None:
     """The tightest CPU quota over this process, its cgroup's parents included; None: none, or none seen."""
-    files = _list_cgroup_files("cpu", "cpu.max", "cpu.cfs_quota_us", membership, mount)
-    quotas = [quota for file in files if (quota := _read_quota(file, mount))]
+    files = _iterate_cgroup_paths("cpu", "cpu.max", "cpu.cfs_quota_us", membership, mount)
+    quotas = [quota for file in files if (quota := _read_cpu_quota(file, mount))]
     return min(quotas, key=lambda quota: quota.cpus, default=None)
 
 
-def _read_quota(file: Path, mount: Path) -> Quota | None:
+def _read_cpu_quota(file: Path, mount: Path) -> CpuQuota | None:
     words, usage = read_words(file), file.with_name("cpu.stat")
     if file.name != "cpu.max":
         words += read_words(file.with_name("cpu.cfs_period_us"))
@@ -40,13 +40,13 @@ def _read_quota(file: Path, mount: Path) -> Quota | None:
             usage = mount.joinpath("cpuacct", *usage.relative_to(mount).parts[1:])
     match words:
         case [quota, period] if quota.isdigit():  # neither `max` nor -1
-            return Quota(cpus=int(quota) / int(period), usage_file=str(usage))
+            return CpuQuota(cpus=int(quota) / int(period), usage_file=str(usage))
     return None
 
 
 def list_memory_limits_mib(membership: Path, mount: Path) -> list[int]:
     """Every limit of host memory over this process. One that is none may be larger than any memory."""
-    files = _list_cgroup_files("memory", "memory.max", "memory.limit_in_bytes", membership, mount)
+    files = _iterate_cgroup_paths("memory", "memory.max", "memory.limit_in_bytes", membership, mount)
     return [int(words[0]) >> 20 for file in files if (words := read_words(file)) and words[0].isdigit()]
 
 
@@ -58,7 +58,7 @@ class OomKillCounter:
     where: str
     """`this cgroup` or `this host`."""
 
-    def count(self) -> int:
+    def read_kill_count(self) -> int:
         """So many by now; 0 where the file has gone."""
         return _read_oom_kills(self.file) or 0
 
@@ -70,7 +70,7 @@ def find_oom_kill_counter(
 
     A process that is killed counts in the cgroup that it belongs to, also where a limit further up was met.
     """
-    for file in _list_cgroup_files("memory", "memory.events", "memory.oom_control", membership, mount):
+    for file in _iterate_cgroup_paths("memory", "memory.events", "memory.oom_control", membership, mount):
         if _read_oom_kills(file) is not None:
             return OomKillCounter(file=file, where="this cgroup")
     return OomKillCounter(file=vmstat, where="this host") if _read_oom_kills(vmstat) is not None else None
@@ -81,7 +81,7 @@ def _read_oom_kills(file: Path) -> int | None:
     return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
 
-def _list_cgroup_files(controller: str, v2: str, v1: str, membership: Path, mount: Path) -> Iterator[Path]:
+def _iterate_cgroup_paths(controller: str, v2: str, v1: str, membership: Path, mount: Path) -> Iterator[Path]:
     """Where the cgroups over this process may have such a file, by its name in either version, the nearest first."""
     try:
         lines = membership.read_text().splitlines()

@@ -23,15 +23,15 @@ from gpubench.basics.linux import read_network_stack_id
 from gpubench.basics.ports import reserve_port
 from gpubench.basics.words import format_count
 from gpubench.node.environment import Machine
-from gpubench.node.launch.attempt import INTERRUPTED, is_stopped_soon
-from gpubench.node.launch.fork_server import StoppedError
+from gpubench.node.launch.attempt import INTERRUPTED, wait_for_stop_signal
+from gpubench.node.launch.fork_server import LaunchStoppedError
 from gpubench.node.launch.leader import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
 from gpubench.node.parts.allocation import list_part_commands
 from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.merging import NodePart, merge_parts
-from gpubench.node.parts.process import LostError, PartCommand, PartProcess, close_all
+from gpubench.node.parts.process import PartCommand, PartLostError, PartProcess, close_all_parts
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import Rendezvous, TrialOrder
@@ -54,7 +54,7 @@ class Cluster:
     """Whether trials run on GPUs of further nodes that other sweeps there have, too."""
 
     @property
-    def size(self) -> int:
+    def node_count(self) -> int:
         """How many nodes there are."""
         return 1 + len(self.commands)
 
@@ -78,8 +78,8 @@ class Cluster:
             try:
                 folder, mark = ending.enter_context(open_parts_folder(order.log))
                 processes: list[PartProcess] = []
-                ending.callback(close_all, processes)
-                infos = self._start(folder, mark, nodes - 1, processes, should_stop)
+                ending.callback(close_all_parts, processes)
+                infos = self._start_further_nodes(folder, mark, nodes - 1, processes, should_stop)
                 orders = _make_node_orders(order, self.first.machine, infos, ending)
                 for process, its_order in zip(processes, orders[1:], strict=True):
                     process.send(
@@ -90,20 +90,24 @@ class Cluster:
                             may_share=self.may_share,
                         )
                     )
-            except StoppedError:
+            except LaunchStoppedError:
                 return Attempt(forced=INTERRUPTED, launched=launched, finished=time.monotonic())
-            except LostError as why:
+            except PartLostError as why:
                 # A signal to all processes of a job may end a part that has only begun: then the trial has not failed.
                 reason = f"node {why.node} can't be had: {why}"
-                forced = INTERRUPTED if is_stopped_soon(should_stop) else ("failed", reason)
+                forced = INTERRUPTED if wait_for_stop_signal(should_stop) else ("failed", reason)
                 return Attempt(forced=forced, launched=launched, finished=time.monotonic())
             except UnusableError as why:
                 return Attempt(forced=("failed", str(why)), launched=launched, finished=time.monotonic())
-            trial = _RunningParts(processes, orders[1:], should_stop)
+            trial = _FurtherNodeParts(processes, orders[1:], should_stop)
             (done,) = self.first.run_unit(
-                [orders[0]], [left_out], timeout_s=timeout_s, should_stop=trial.should_stop, look=look
+                [orders[0]],
+                [left_out],
+                timeout_s=timeout_s,
+                should_stop=trial.should_stop_first_node,
+                look=look,
             )
-            trial.finish()
+            trial.end_all_parts()
             first = NodePart(
                 host=self.first.machine.host,
                 ranks=order.ranks,
@@ -112,12 +116,14 @@ class Cluster:
                 was_stopped=trial.has_stopped_first,
             )
             parts = [first, *trial.parts]
-            _add_logs(order.log, hosts.name_nodes_apart([part.host for part in parts]), folder)
+            _append_node_logs(
+                order.log, hosts.make_distinct_node_names([part.host for part in parts]), folder
+            )
         return merge_parts(
             parts, is_stopped=trial.is_stopped, launched=done.launched, finished=time.monotonic()
         )
 
-    def _start(
+    def _start_further_nodes(
         self,
         folder: PartsFolder,
         mark: str,
@@ -152,7 +158,7 @@ def make_cluster(
     )
 
 
-class _RunningParts:
+class _FurtherNodeParts:
     """The parts on further nodes of a trial under way, as the first node sees them."""
 
     def __init__(
@@ -174,35 +180,35 @@ class _RunningParts:
         """Whether the first node's part was ended because of another's."""
         self._broken_at: float | None = None
 
-    def _poll(self) -> None:
+    def _read_ended_parts(self) -> None:
         """Reads what happened on each node whose part has ended."""
         for process, part in zip(self._processes, self.parts, strict=True):
             if not part.is_over and process.has_ended:
                 try:
                     part.done = process.read_attempt()
-                except LostError as why:
+                except PartLostError as why:
                     part.lost = str(why)
 
-    def _is_broken(self, part: NodePart) -> bool:
+    def _has_part_failed(self, part: NodePart) -> bool:
         """Whether it is over, and not all of its ranks have done their work."""
         if part.done is None:
             return bool(part.lost)
         return sum(isinstance(event, self._last_word) for event in part.done.events) < part.ranks
 
-    def should_stop(self) -> bool:
+    def should_stop_first_node(self) -> bool:
         """Whether the first node's part is to end now."""
         self.is_stopped = self.is_stopped or self._is_sweep_stopped()
         if self.is_stopped:
             return True
-        self._poll()
-        if any(map(self._is_broken, self.parts)):
+        self._read_ended_parts()
+        if any(map(self._has_part_failed, self.parts)):
             # What has failed there is soon felt here: the ranks' own errors tell more than their being ended.
             self._broken_at = self._broken_at or time.monotonic()
             lost = any(part.lost for part in self.parts)
             self.has_stopped_first = lost or time.monotonic() > self._broken_at + GRACE_S
         return self.has_stopped_first
 
-    def finish(self) -> None:
+    def end_all_parts(self) -> None:
         """Until every part has ended, or is lost. The first node's has ended."""
         now = time.monotonic()
         grace = now if self.is_stopped else now + GRACE_S
@@ -211,8 +217,8 @@ class _RunningParts:
                 for process, part in zip(self._processes, self.parts, strict=True):
                     if not part.is_over and not part.was_stopped:
                         part.was_stopped = True
-                        process.stop()
-            self._poll()
+                        process.close_input()
+            self._read_ended_parts()
             time.sleep(0.02)
             now = time.monotonic()
         for part in self.parts:
@@ -243,7 +249,7 @@ def _make_node_orders(
                 f"node {further.host} takes {address} for the first node, which leads back to {further.host} itself; "
                 "say by which IP address others reach it (--network)"
             )
-        if why := _find_mismatch(order, machine, further):
+        if why := _describe_node_mismatch(order, machine, further):
             raise UnusableError(why)
         cpu_ids = tuple(further.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
@@ -273,7 +279,7 @@ def _make_node_orders(
     ]
 
 
-def _find_mismatch(order: TrialOrder, machine: Machine, further: Machine) -> str:
+def _describe_node_mismatch(order: TrialOrder, machine: Machine, further: Machine) -> str:
     """Why a trial can't be shared equally with this node; empty where it can."""
     wanted = len(order.gpu_uuids)
     if len(further.gpus) < wanted:
@@ -300,11 +306,11 @@ def _find_mismatch(order: TrialOrder, machine: Machine, further: Machine) -> str
     return ""
 
 
-def _add_logs(log: Path, called: Sequence[str], folder: PartsFolder) -> None:
+def _append_node_logs(log: Path, called: Sequence[str], folder: PartsFolder) -> None:
     """What processes of further nodes have printed, below what those of this one have: of parts that were lost, too."""
     for number, name in enumerate(called[1:], 1):
         try:
-            printed = folder.read(folder.make_log_path(number))
+            printed = folder.read_if_present(folder.make_log_path(number))
             if printed:
                 with log.open("ab") as file:
                     file.write(f"\n---- node {name} ----\n".encode() + printed)

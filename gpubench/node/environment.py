@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
-from gpubench.node.allocation import Allocation, find_allocation
+from gpubench.node.allocation import SlurmAllocation, find_slurm_allocation
 from gpubench.node.cgroup import MEMBERSHIP, MOUNT, find_cpu_quota, list_memory_limits_mib, read_words
 
 
@@ -35,7 +35,7 @@ class Gpu:
     """uuid of the GPU that a MIG slice is cut from."""
 
 
-class Inventory(Protocol):
+class GpuInventory(Protocol):
     """What is asked of NVML here; `watch.nvml.Nvml` is one."""
 
     @property
@@ -63,29 +63,29 @@ class Machine:
     """That quota, which may be 2.5 CPUs; `cpu_count` is it rounded up."""
     memory_mib: int | None = None
     """Host memory that it may use: the least of the machine's, its cgroup's and what SLURM gave; None: not known."""
-    allocation: Allocation | None = None
+    allocation: SlurmAllocation | None = None
     """The SLURM job that it runs in."""
 
     @property
-    def is_unbound(self) -> bool:
+    def has_unbound_cpus(self) -> bool:
         """Whether SLURM gave it a number of CPUs that nothing holds it to: it may run on others' as well."""
         return self.cpu_quota is None and self.allocation is not None and self.cpu_count < len(self.cpu_ids)
 
     @property
     def sentence_start(self) -> str:
         """How a sentence begins that says what there is: `this machine shows`, `SLURM job 12 was given`."""
-        return f"{self.allocation.description} was given" if self.allocation else "this machine shows"
+        return f"{self.allocation.job_label} was given" if self.allocation else "this machine shows"
 
 
 # ---------------------------------------------------------------- what may be used
 
 
-def make_machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> Machine:
+def make_machine(nvml: GpuInventory | None, environ: Mapping[str, str] = os.environ) -> Machine:
     """The machine as this process may use it. `nvml` None: no GPUs."""
     cpu_ids = tuple(sorted(os.sched_getaffinity(0)))
     quota = find_cpu_quota()
     limits = [len(cpu_ids)]
-    job = find_allocation(environ)
+    job = find_slurm_allocation(environ)
     if job is not None and job.cpus is not None:
         limits.append(job.cpus)
     usage_file = None
@@ -101,7 +101,7 @@ def make_machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ
         cpu_count=min(limits),
         cpu_usage_file=usage_file,
         cpu_quota=quota.cpus if quota and usage_file else None,
-        memory_mib=find_memory_mib(job.memory_mib if job else None),
+        memory_mib=find_usable_memory_mib(job.memory_mib if job else None),
         allocation=job,
     )
 
@@ -120,7 +120,7 @@ def list_visible_gpus(devices: Sequence[Gpu], spec: str | None) -> tuple[Gpu, ..
     numbered = [by_uuid[device.uuid] for device in devices if not device.parent]
     chosen: list[Gpu] = []
     for entry in range(len(numbered)) if spec is None else spec.split(","):
-        device_named = _find_device(str(entry).strip(), numbered, by_uuid)
+        device_named = _find_gpu_by_entry(str(entry).strip(), numbered, by_uuid)
         if device_named is None:
             break
         if device_named in chosen:
@@ -129,7 +129,7 @@ def list_visible_gpus(devices: Sequence[Gpu], spec: str | None) -> tuple[Gpu, ..
     return tuple(replace(device, index=index) for index, device in enumerate(chosen))
 
 
-def _find_device(entry: str, numbered: Sequence[Gpu], by_uuid: Mapping[str, Gpu]) -> Gpu | None:
+def _find_gpu_by_entry(entry: str, numbered: Sequence[Gpu], by_uuid: Mapping[str, Gpu]) -> Gpu | None:
     if number := re.match(r"\+?(\d+)", entry):  # like strtoul: "1st" is 1
         index = int(number[1])
         return numbered[index] if index < len(numbered) else None
@@ -139,7 +139,7 @@ def _find_device(entry: str, numbered: Sequence[Gpu], by_uuid: Mapping[str, Gpu]
     return matching[0] if len(matching) == 1 else None
 
 
-def find_memory_mib(
+def find_usable_memory_mib(
     granted: int | None,
     membership: Path = MEMBERSHIP,
     mount: Path = MOUNT,
@@ -156,7 +156,7 @@ def find_memory_mib(
 # ---------------------------------------------------------------- what goes beside a result
 
 
-def make_machine_key(machine: Machine, device: str) -> str:
+def make_hardware_key(machine: Machine, device: str) -> str:
     """What a result depends on: `NVIDIA H200, 143771 MiB`, or the CPU model where `device` is `cpu`.
 
     Raises UnusableError where `device` is `cuda` and there is no GPU.

@@ -15,13 +15,13 @@ import socket
 from collections.abc import Iterable
 
 
-class Locks:
+class SweepLocks:
     """What one sweep has for itself among all of this host."""
 
     def __init__(self) -> None:
         self._held: dict[str, socket.socket] = {}
 
-    def take(self, names: Iterable[str]) -> list[str]:
+    def take_free(self, names: Iterable[str]) -> list[str]:
         """Takes those that no other sweep has; returns those that one has.
 
         Where the kernel gives no addresses nobody can be kept apart, and they are this sweep's.
@@ -41,10 +41,10 @@ class Locks:
                 self._held[name] = address
         return others
 
-    def take_all(self, names: Iterable[str]) -> bool:
+    def try_take_all(self, names: Iterable[str]) -> bool:
         """Whether all of these are this sweep's now, in place of what it had; if not, it has none."""
         self.release()
-        if others := self.take(names):
+        if others := self.take_free(names):
             self.release()
         return not others
 

@@ -24,13 +24,13 @@ from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.launch import probe, scratch
 from gpubench.node.launch.attempt import run_attempt
-from gpubench.node.launch.fork_server import ForkServer, StoppedError
-from gpubench.node.locks import Locks
+from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError
+from gpubench.node.locks import SweepLocks
 from gpubench.node.watch import host_load, idle
 from gpubench.node.watch.nvml import Nvml, explain_lost_gpu, list_gpus_lost_at_start, open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.gpu_look import Look
+from gpubench.schema.gpu_look import GpuLook
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import TrialOrder
 
@@ -46,7 +46,7 @@ class Node:
     machine: Machine
     launcher: ForkServer = field(init=False)
     """Starts its trials, from `start` on."""
-    gpu_locks: Locks | None = None
+    gpu_locks: SweepLocks | None = None
     """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
@@ -57,11 +57,11 @@ class Node:
 
     # ---- before a sweep ----
 
-    def collect_facts(self) -> dict[str, Any]:
+    def collect_environment_facts(self) -> dict[str, Any]:
         """What goes beside every result: see `environment_facts`."""
         return environment.collect_environment_facts(self.machine)
 
-    def remove_leftovers(self) -> None:
+    def remove_abandoned_folders(self) -> None:
         """Removes what sweeps of this user that were killed have left here."""
         scratch.remove_abandoned_folders()
 
@@ -72,13 +72,13 @@ class Node:
         except Unmeasured:
             return None
 
-    def look_at_gpus(self, uuids: Sequence[str]) -> dict[str, Look]:
+    def sample_gpus_before_sweep(self, uuids: Sequence[str]) -> dict[str, GpuLook]:
         """What is seen of these GPUs before anything of the sweep runs on them, by UUID. Takes some seconds."""
-        return idle.look_at_gpus(self.nvml, uuids)
+        return idle.sample_gpus_before_sweep(self.nvml, uuids)
 
     def lock_gpus(self, uuids: Sequence[str]) -> list[str]:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
-        return [] if self.gpu_locks is None else self.gpu_locks.take(uuids)
+        return [] if self.gpu_locks is None else self.gpu_locks.take_free(uuids)
 
     def list_gpus_lost_at_start(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
@@ -93,7 +93,7 @@ class Node:
         """What comes of users' own variants and models in a child, each tried for `limit_s` seconds at most."""
         return probe.probe_user_code(tries, limit_s)
 
-    def start(self) -> None:
+    def start_fork_server(self) -> None:
         """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises
         UnusableError where there is no folder for temporary files."""
         self._compiled = self._ending.enter_context(scratch.open_compile_cache(os.environ))
@@ -103,7 +103,7 @@ class Node:
         """Waits until trials can start; False where it was stopped. Raises UnusableError where torch can't be had."""
         try:
             self.launcher.wait_ready(should_stop)
-        except StoppedError:
+        except LaunchStoppedError:
             return False
         return True
 
@@ -126,7 +126,7 @@ class Node:
         with scratch.open_scratch_folder() as self._scratch:
             folders = [self._scratch / str(index) for index in range(len(orders))]
             try:
-                placed = list(map(_prepare_scratch, orders, left_out, folders))
+                placed = list(map(_place_order_in_scratch, orders, left_out, folders))
             except UnusableError as error:
                 now = time.monotonic()
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
@@ -147,7 +147,7 @@ class Node:
 
         def pids_of_other_jobs(index: int) -> Callable[[], set[int]]:
             return lambda: {
-                pid for k, other in enumerate(watchers) if k != index for pid in other.list_pids()
+                pid for k, other in enumerate(watchers) if k != index for pid in other.list_seen_pids()
             }
 
         for index, order in enumerate(orders):
@@ -182,10 +182,10 @@ class Node:
 def make_this_node() -> Node:
     """The node that the sweep itself runs on."""
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.make_machine(nvml), gpu_locks=Locks())
+    return Node(nvml=nvml, machine=environment.make_machine(nvml), gpu_locks=SweepLocks())
 
 
-def _prepare_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
+def _place_order_in_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
     """The order with a scratch folder, which holds the names of the images that are left out."""
     folder.mkdir()
     data, names = order.data, folder / LEFT_OUT

@@ -46,15 +46,15 @@ class RequestReader:
         self._held = bytearray()
         self.has_ended = False
 
-    def is_ended(self) -> bool:
+    def is_input_closed(self) -> bool:
         """Whether the first node has closed it. Asked a few times a second."""
-        self._receive(0)
+        self._receive_bytes(0)
         return self.has_ended
 
-    def take(self) -> Request | None:
+    def take_next_request(self) -> Request | None:
         """The next line; None where it was closed before. Raises UnusableError where it can't be understood."""
         while b"\n" not in self._held and not self.has_ended:
-            self._receive(None)
+            self._receive_bytes(None)
         line, end, rest = bytes(self._held).partition(b"\n")
         if not end:
             return None
@@ -67,7 +67,7 @@ class RequestReader:
                 "version?"
             ) from None
 
-    def _receive(self, timeout: float | None) -> None:
+    def _receive_bytes(self, timeout: float | None) -> None:
         """Takes what has come, waiting so long for it; None: for ever."""
         while not self.has_ended and select.select([self._descriptor], [], [], timeout)[0]:
             data = os.read(self._descriptor, READ_BYTES)
@@ -76,20 +76,20 @@ class RequestReader:
             timeout = 0
 
 
-def run_part(lines: RequestReader) -> None:
+def run_node_part(lines: RequestReader) -> None:
     """One part, from its first line to its file. Raises GpubenchError, OSError."""
-    opened = lines.take()
+    opened = lines.take_next_request()
     if not isinstance(opened, PreparePart):
         return
     folder = PartsFolder(opened.folder)
-    _await_mark(folder, opened.mark, lines)
+    _wait_for_shared_mark(folder, opened.mark, lines)
     address = network.resolve_address(opened.first)
-    interface = network.interface_towards(address)
+    interface = network.find_interface_towards(address)
     node = make_this_node()
-    node.remove_leftovers()
-    node.start()
+    node.remove_abandoned_folders()
+    node.start_fork_server()
     try:
-        if not node.wait_ready(lines.is_ended):
+        if not node.wait_ready(lines.is_input_closed):
             return
         info = NodeInfo(
             version=__version__,
@@ -99,11 +99,11 @@ def run_part(lines: RequestReader) -> None:
             network_stack=read_network_stack_id(),
         )
         write_answer(folder.make_info_path(opened.number), info)
-        request = lines.take()
+        request = lines.take_next_request()
         if isinstance(request, RunPart):
             log = folder.make_log_path(opened.number)
             log.touch()
-            done = _run_trial(
+            done = _run_trial_part(
                 node, structs.replace(request, order=structs.replace(request.order, log=log)), lines
             )
             write_answer(folder.make_attempt_path(opened.number), done)
@@ -111,11 +111,11 @@ def run_part(lines: RequestReader) -> None:
         node.close()
 
 
-def _await_mark(folder: PartsFolder, mark: str, lines: RequestReader) -> None:
+def _wait_for_shared_mark(folder: PartsFolder, mark: str, lines: RequestReader) -> None:
     """Raises UnusableError where this node does not see the folder that the first one sees."""
     deadline = time.monotonic() + SHARED_LIMIT_S
-    while folder.read(folder.mark) != mark.encode():
-        if time.monotonic() > deadline or lines.is_ended():
+    while folder.read_if_present(folder.mark_path) != mark.encode():
+        if time.monotonic() > deadline or lines.is_input_closed():
             raise UnusableError(
                 f"{folder.path} is not there as the first node has made it: results of trials over several nodes must "
                 "lie on a file system that all of them see, under the same path (--out)"
@@ -123,7 +123,7 @@ def _await_mark(folder: PartsFolder, mark: str, lines: RequestReader) -> None:
         time.sleep(0.1)
 
 
-def _run_trial(node: Node, request: RunPart, lines: RequestReader) -> Attempt:
+def _run_trial_part(node: Node, request: RunPart, lines: RequestReader) -> Attempt:
     if (shared := node.lock_gpus(request.order.gpu_uuids)) and not request.may_share:
         now = time.monotonic()
         why = (
@@ -135,7 +135,7 @@ def _run_trial(node: Node, request: RunPart, lines: RequestReader) -> Attempt:
         [request.order],
         [request.left_out],
         timeout_s=request.timeout_s,
-        should_stop=lines.is_ended,
+        should_stop=lines.is_input_closed,
         look=lambda _: None,
     )
     return done
@@ -147,7 +147,7 @@ def main() -> int:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     try:
-        run_part(RequestReader(0))
+        run_node_part(RequestReader(0))
     except GpubenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code

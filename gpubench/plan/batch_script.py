@@ -104,16 +104,16 @@ class BatchScript:
         )
 
 
-def split_option(option: str) -> tuple[str, str]:
+def split_sbatch_option(option: str) -> tuple[str, str]:
     """Name and value of `--partition=gpu`, `-A project` and `-Aproject`; an empty value where it has none."""
     name = re.split("[= ]", option, maxsplit=1)[0] if option.startswith("--") else option[:2]
     return name, option[len(name) :].lstrip("= ")
 
 
-def count_gpus(options: Sequence[str], nodes: int) -> int:
+def count_requested_gpus_per_node(options: Sequence[str], nodes: int) -> int:
     """How many GPUs each node has by these options of sbatch, of which each job's one task has all."""
     counts = [0]
-    for name, value in map(split_option, options):
+    for name, value in map(split_sbatch_option, options):
         if name in GPU_OPTIONS:
             kinds = [kind for kind in value.split(",") if name != "--gres" or kind.split(":")[0] == "gpu"]
             numbers = [re.search(r"(?:^|:)(\d+)$", kind) for kind in kinds]
@@ -132,7 +132,7 @@ def split_sbatch_arguments(words: Sequence[str]) -> tuple[str | None, list[str]]
     takes_value = False
     for word in words:
         if word.startswith("-") and word != "-" and word.isprintable():
-            name, value = split_option(word)
+            name, value = split_sbatch_option(word)
             sign = "=" if "=" in word and name.startswith("--") else ""
             options.append(name + sign + (shlex.quote(value) if value else ""))
             takes_value = not value
@@ -169,7 +169,7 @@ def parse_time_limit(text: str) -> int:
     return total
 
 
-def format_time_limit(units_s: Sequence[float], tasks: int) -> str:
+def format_time_limit_for_units(units_s: Sequence[float], tasks: int) -> str:
     """The time limit of each of so many tasks that share these units: with room, in whole five minutes."""
     share = max([sum(units_s) / tasks, *units_s], default=0.0)
     needs = max(LEAST_S, MARGIN * share + SIGNAL_S + RESOLUTION_S)

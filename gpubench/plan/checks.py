@@ -13,11 +13,11 @@ from gpubench.schema.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
-class Combination:
+class TrialContext:
     """A trial and what its sense depends on."""
 
     trial: Trial
-    variant: catalog.Variant
+    variant: catalog.InputVariant
     device: str
     """cuda or cpu, resolved."""
     facts: DataFacts
@@ -25,7 +25,7 @@ class Combination:
     """Jobs that run at the same time, this one among them."""
 
 
-def _list_device_problems(case: Combination) -> Iterator[str]:
+def _list_device_problems(case: TrialContext) -> Iterator[str]:
     """What is wrong with the devices that a trial asks for, and with its strategy on them."""
     t, on_cpu = case.trial, case.device == "cpu"
     strategy = catalog.STRATEGIES[t.strategy]
@@ -102,7 +102,7 @@ def _list_device_problems(case: Combination) -> Iterator[str]:
             yield f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
 
 
-def _list_work_problems(case: Combination) -> Iterator[str]:
+def _list_work_problems(case: TrialContext) -> Iterator[str]:
     """What is wrong with the work that is to be shared."""
     t, facts, ranks = case.trial, case.facts, count_ranks(case.trial)
     share = t.devices * t.accumulate
@@ -131,7 +131,7 @@ def _list_work_problems(case: Combination) -> Iterator[str]:
         yield f"{t.model} has no width to set"
 
 
-def _list_measuring_problems(case: Combination) -> Iterator[str]:
+def _list_measuring_problems(case: TrialContext) -> Iterator[str]:
     """What is wrong with how long it is trained, and beside what."""
     t, warmup = case.trial, case.trial.warmup_epochs or 0
     if t.epochs is None and t.warmup_epochs is not None:
@@ -158,7 +158,7 @@ def _list_measuring_problems(case: Combination) -> Iterator[str]:
         yield "the parts of steps are timed alone; leave breakdown out where jobs run together"
 
 
-RULES: tuple[Callable[[Combination], Iterator[str]], ...] = (
+RULES: tuple[Callable[[TrialContext], Iterator[str]], ...] = (
     _list_device_problems,
     _list_work_problems,
     _list_measuring_problems,
@@ -166,13 +166,13 @@ RULES: tuple[Callable[[Combination], Iterator[str]], ...] = (
 
 
 def find_trial_conflict(
-    t: Trial, variant: catalog.Variant, device: str, facts: DataFacts, *, together: int = 1
+    t: Trial, variant: catalog.InputVariant, device: str, facts: DataFacts, *, together: int = 1
 ) -> str | None:
     """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved.
 
     `together`: jobs that run at the same time, this one among them.
     """
-    case = Combination(t, variant, device, facts, together)
+    case = TrialContext(t, variant, device, facts, together)
     return next((reason for rule in RULES for reason in rule(case)), None)
 
 
@@ -184,12 +184,12 @@ def find_group_conflict(trials: list[Trial]) -> str | None:
         return "jobs that run together measure all a window or all whole epochs"
     for index, t in enumerate(trials):
         if t.gpu_mem_cap_mib is not None and any(
-            _find_gpu_ids(t) & _find_gpu_ids(o) for o in trials[:index] + trials[index + 1 :]
+            _collect_gpu_ids(t) & _collect_gpu_ids(o) for o in trials[:index] + trials[index + 1 :]
         ):
             return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
     return None
 
 
-def _find_gpu_ids(t: Trial) -> set[int]:
+def _collect_gpu_ids(t: Trial) -> set[int]:
     """The GPUs of a trial by number; those of a trial that names none are the first."""
     return set(t.gpu_ids) if t.gpu_ids is not None else set(range(t.gpus or 1))

@@ -15,7 +15,7 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import apply_options, parse_job_option
 from gpubench.plan.plan import Plan, expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import ORDERS, Options
+from gpubench.plan.sweep_options import ORDERS, ExperimentOptions
 from gpubench.plan.values import format_field_value
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS
@@ -27,7 +27,7 @@ OF_THE_WORK = (
 """Fields of the work, none of where it runs."""
 
 
-def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Experiment:
+def read_experiment(path: Path | None, options: ExperimentOptions, *, has_gpu: bool) -> Experiment:
     """The file's experiment, or the built-in one that suits the machine, with the options in place of its fields."""
     if path is not None:
         base = experiment_file.read_experiment_file(path)
@@ -60,8 +60,8 @@ def make_plan(
     return expand_experiment(experiment, device=device, sources=sources, order=order, cpus=machine.cpu_count)
 
 
-def infer_fields(
-    options: Options, trials: Iterable[Mapping[str, Any]], usual: Mapping[str, Any]
+def infer_fields_from_trials(
+    options: ExperimentOptions, trials: Iterable[Mapping[str, Any]], usual: Mapping[str, Any]
 ) -> dict[str, str]:
     """Fields of the work that nobody gives, as all stored trials that fit agree in them; as text.
 

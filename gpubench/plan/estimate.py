@@ -36,7 +36,7 @@ TINY_STEP_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class TimeEstimate:
     """Seconds a trial should take."""
 
     seconds: float
@@ -46,20 +46,22 @@ class Estimate:
     """It takes at least so long, whatever was guessed: a try that was stopped tells."""
 
 
-def estimate_trials(trials: Sequence[tuple[Trial, ResolvedTrial]], rows: Sequence[Row]) -> list[Estimate]:
+def estimate_trial_times(
+    trials: Sequence[tuple[Trial, ResolvedTrial]], rows: Sequence[Row]
+) -> list[TimeEstimate]:
     """The time of each trial's process. `rows`: those of trials.csv that are ok."""
     known = _MeasuredTrials(rows)
-    return [_estimate_trial(t, resolved, known) for t, resolved in trials]
+    return [_estimate_trial_time(t, resolved, known) for t, resolved in trials]
 
 
-def _estimate_trial(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -> Estimate:
+def _estimate_trial_time(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -> TimeEstimate:
     row = known.find_nearest_row(t)
     rate = row.images_per_s if row is not None else None
     step_s = t.batch_size / rate if rate else _guess_step_s(t, resolved)
     start_s = START_S[resolved.device]
     if t.epochs is not None:
         steps = resolved.train_images // t.batch_size * t.epochs
-        return Estimate(start_s + steps * step_s, rate is not None)
+        return TimeEstimate(start_s + steps * step_s, rate is not None)
     wave = resolved.workers // resolved.processes
     block, plain = count_block_steps(wave, t.sync_every, breakdown=t.breakdown)
 
@@ -72,8 +74,8 @@ def _estimate_trial(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -
     if row is not None and rate and row.batch_size and row.took_s is not None and row.kind == "steady rate":
         # Whatever else it did took as long: it started, prepared its kernels, and ended.
         its_s = measuring_s(row.window, row.steps, row.batch_size / rate)
-        return Estimate(max(mine_s, row.took_s - its_s + mine_s), True)
-    return Estimate(start_s + mine_s, rate is not None)
+        return TimeEstimate(max(mine_s, row.took_s - its_s + mine_s), True)
+    return TimeEstimate(start_s + mine_s, rate is not None)
 
 
 def _guess_step_s(t: Trial, resolved: ResolvedTrial) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
 from gpubench.plan.groups import Group, check_group, count_copies
-from gpubench.plan.rounds import UNASKED, Rounds
+from gpubench.plan.rounds import UNASKED, RoundLimits
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog
 
@@ -33,18 +33,18 @@ class Experiment:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
     excludes: tuple[Mapping[str, Any], ...] = ()
-    variants: Mapping[str, catalog.Variant] = field(default_factory=dict)
+    variants: Mapping[str, catalog.InputVariant] = field(default_factory=dict)
     """The built-in ones and the file's own."""
     groups: tuple[Group, ...] = ()
     """Jobs that run together; the axes cross with them. None: every trial runs alone, or beside its copies."""
     repeats: int = 1
-    rounds: Rounds = UNASKED
+    rounds: RoundLimits = UNASKED
     timeout_s: float = DEFAULT_TIMEOUT_S
     bad_images: catalog.BadImages = "fail"
     """What becomes of a trial whose images can't all be used."""
 
     @property
-    def own_variants(self) -> dict[str, catalog.Variant]:
+    def own_variants(self) -> dict[str, catalog.InputVariant]:
         """Variants that the file defines, in place of a built-in one too."""
         return {n: v for n, v in self.variants.items() if catalog.VARIANTS.get(n) != v}
 
@@ -83,7 +83,7 @@ class Experiment:
                 yield from (step[axis.fields.index(field)] for step in axis.values)
 
 
-def check_experiment(experiment: Experiment) -> Experiment:
+def check_experiment_groups(experiment: Experiment) -> Experiment:
     """The experiment, if its groups make sense."""
     for index, group in enumerate(experiment.groups):
         check_group(group, most_copies=experiment.most_copies)
@@ -92,7 +92,7 @@ def check_experiment(experiment: Experiment) -> Experiment:
     return experiment
 
 
-def check_no_duplicates(names: Sequence[str], places: str) -> None:
+def check_no_duplicate_fields(names: Sequence[str], places: str) -> None:
     """Raises UsageError for a field that is given twice, or together with a rival, over all `places`."""
     for index, name in enumerate(names):
         for other in (name, *RIVALS.get(name, ())):
@@ -101,7 +101,7 @@ def check_no_duplicates(names: Sequence[str], places: str) -> None:
                 raise UsageError(f"{name} is given {beside} in {places}: once is enough")
 
 
-def parse_bad_images(text: str) -> catalog.BadImages:
+def parse_bad_images_policy(text: str) -> catalog.BadImages:
     """`fail` or `skip`. Raises UsageError for anything else."""
     for known in catalog.BAD_IMAGES:
         if text == known:

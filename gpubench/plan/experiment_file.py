@@ -18,8 +18,8 @@ from gpubench.plan.experiment import (
     DEFAULT_TIMEOUT_S,
     Axis,
     Experiment,
-    check_experiment,
-    check_no_duplicates,
+    check_experiment_groups,
+    check_no_duplicate_fields,
 )
 from gpubench.plan.groups import Group
 from gpubench.plan.rounds import encode_rounds, parse_rounds
@@ -40,7 +40,7 @@ class _VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     gpu: Transforms = []
 
 
-class _RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _RunTableOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What stands under [run] besides trial fields."""
 
     repeats: Annotated[int, Meta(ge=1)] = 1
@@ -61,7 +61,7 @@ _in_run: list[tuple[str, Any, None]] = [
 
 
 _RunTable: Any = msgspec.defstruct(
-    "_RunTable", _in_run, bases=(_RunOptions,), frozen=True, kw_only=True, forbid_unknown_fields=True
+    "_RunTable", _in_run, bases=(_RunTableOptions,), frozen=True, kw_only=True, forbid_unknown_fields=True
 )
 
 
@@ -117,7 +117,7 @@ def parse_experiment(text: str, where: str) -> Experiment:
     try:
         file = convert_value(table, _ExperimentFile)
         return (
-            _default_to_whole_epochs(_make_experiment(file, is_checked=is_earlier))
+            _default_old_plan_to_epochs(_make_experiment(file, is_checked=is_earlier))
             if is_earlier
             else _make_experiment(file)
         )
@@ -131,7 +131,7 @@ EPOCHS_BEFORE = 3
 """What versions before 0.2 trained where nobody said how long."""
 
 
-def _default_to_whole_epochs(experiment: Experiment) -> Experiment:
+def _default_old_plan_to_epochs(experiment: Experiment) -> Experiment:
     """The experiment of a plan that a version before 0.2 stored, which measured whole epochs unasked."""
     given = {*experiment.fixed, *(name for axis in experiment.axes for name in axis.fields)}
     if {"epochs", "until_top1"} & given:  # what a job of a group gives beats what is fixed
@@ -139,8 +139,8 @@ def _default_to_whole_epochs(experiment: Experiment) -> Experiment:
     return replace(experiment, fixed={**experiment.fixed, "epochs": EPOCHS_BEFORE})
 
 
-def _make_variant(table: _VariantTable) -> catalog.Variant:
-    return catalog.Variant(
+def _make_variant(table: _VariantTable) -> catalog.InputVariant:
+    return catalog.InputVariant(
         files=table.files,
         cpu=tuple({t: {}} if isinstance(t, str) else t for t in table.cpu),
         gpu=tuple({t: {}} if isinstance(t, str) else t for t in table.gpu),
@@ -164,10 +164,10 @@ def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Expe
     axes += [_make_zipped_axis(table) for table in file.zip]
     moving = (name for axis in axes for name in axis.fields)
     if not is_checked:
-        check_no_duplicates([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
+        check_no_duplicate_fields([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
     if not all(file.exclude):
         raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
-    return check_experiment(
+    return check_experiment_groups(
         Experiment(
             name=file.name,
             question=file.question,
@@ -191,7 +191,7 @@ def _make_group(table: _GroupTable) -> Group:
         {name: values.decode_toml_value(name, value) for name, value in job.items()} for job in table.jobs
     )
     for job in jobs:
-        check_no_duplicates(list(job), "a job")
+        check_no_duplicate_fields(list(job), "a job")
     return Group(name=clean_line(table.name).strip(), jobs=jobs, pairs=table.pairs)
 
 

@@ -60,7 +60,7 @@ def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[
     return [(group.title if len(jobs) > 1 else "", jobs)]
 
 
-def format_job_name(index: int, count: int) -> str:
+def format_job_position(index: int, count: int) -> str:
     """`1 of 3` for the first (`index` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
     return f"{index + 1} of {count}"
 
@@ -96,7 +96,7 @@ def format_job_label(job: Mapping[str, Any]) -> str:
     return clean_line(text)
 
 
-def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+def format_trial_labels(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     """What trials that run together are called: by model, variant, batch and GPUs, and by whatever tells them apart."""
     following = (
         *BARE,
@@ -119,7 +119,7 @@ def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
-def name_group(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[str]) -> str:
+def format_group_label(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[str]) -> str:
     """A group's name, with those of the fields, but for its copies, that all of its jobs agree in."""
     agreed = [
         f"{name}={format_field_value(jobs[0][name])}"

@@ -24,7 +24,7 @@ FINE = 64
 """The edge is found to about this part of a batch size."""
 
 
-def name_try_experiment(name: str, number: int | None) -> str:
+def make_try_experiment_name(name: str, number: int | None) -> str:
     """The experiment of the tries after one. `number`: of the configuration, where there are several."""
     return f"{name}{_NAME}{'' if number is None else f'-{number}'}"
 
@@ -45,21 +45,23 @@ class MemoryEdge:
 
     def is_settled(self, multiple: int) -> bool:
         """Whether both lie so near to each other that nothing between them is tried."""
-        return self.full is not None and self.full - self.ran <= find_size_step(self.ran, multiple)
+        return self.full is not None and self.full - self.ran <= compute_size_step(self.ran, multiple)
 
 
-def find_edge(ran: Sequence[int], full: Sequence[int]) -> MemoryEdge:
+def find_memory_edge(ran: Sequence[int], full: Sequence[int]) -> MemoryEdge:
     """The edge by the batch sizes that ran, and those that ran out of memory."""
     largest = max(ran, default=0)
     return MemoryEdge(ran=largest, full=min((size for size in full if size > largest), default=None))
 
 
-def find_size_step(size: int, multiple: int) -> int:
+def compute_size_step(size: int, multiple: int) -> int:
     """By how much two sizes differ that are worth trying: a power of two times the devices' multiple."""
     return multiple << max(0, math.floor(math.log2(max(size, 1) / (multiple * FINE))))
 
 
-def choose_next_size(known: MemoryEdge, guesses: Sequence[float], multiple: int, most: int) -> int | None:
+def choose_next_batch_size(
+    known: MemoryEdge, guesses: Sequence[float], multiple: int, most: int
+) -> int | None:
     """The batch size to try next; None where the edge is found, or cannot be looked for any further.
 
     `guesses`: where the edge may be, the best first. `multiple`: sizes are multiples of it. `most`: the largest there
@@ -67,7 +69,7 @@ def choose_next_size(known: MemoryEdge, guesses: Sequence[float], multiple: int,
     """
     if known.is_settled(multiple) or (not known.ran and known.full is None):
         return None
-    fine, most = find_size_step(known.ran, multiple), most // multiple * multiple
+    fine, most = compute_size_step(known.ran, multiple), most // multiple * multiple
     below = known.full if known.full is not None else most + multiple
     for guess in guesses:
         size = math.floor(min(guess, most) / fine) * fine

@@ -9,20 +9,26 @@ from typing import Any
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import quote_value
 from gpubench.plan import values
-from gpubench.plan.experiment import Axis, Experiment, check_experiment, check_no_duplicates, parse_bad_images
+from gpubench.plan.experiment import (
+    Axis,
+    Experiment,
+    check_experiment_groups,
+    check_no_duplicate_fields,
+    parse_bad_images_policy,
+)
 from gpubench.plan.groups import Group
 from gpubench.plan.rounds import override_rounds
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.plan.values import RIVALS
 
 
-def apply_options(experiment: Experiment, options: Options) -> Experiment:
+def apply_options(experiment: Experiment, options: ExperimentOptions) -> Experiment:
     """The experiment with the command line's fields in place of its own."""
     fixed = dict(experiment.fixed)
     axes = list(experiment.axes)
     zips = [parse_zip_option(text) for text in options.zips]
     given = [*options.fields, *(name for axis in zips for name in axis.fields)]
-    check_no_duplicates(given, "the options")
+    check_no_duplicate_fields(given, "the options")
 
     def forget(name: str) -> None:
         rivals = {name, *RIVALS.get(name, ())}
@@ -51,7 +57,7 @@ def apply_options(experiment: Experiment, options: Options) -> Experiment:
             forget(name)
         axes.append(axis)
     repeats = options.repeats or experiment.repeats
-    return check_experiment(
+    return check_experiment_groups(
         replace(
             experiment,
             fixed=fixed,
@@ -64,13 +70,15 @@ def apply_options(experiment: Experiment, options: Options) -> Experiment:
                 experiment.rounds, options.rounds, options.within, options.budget, repeats
             ),
             timeout_s=values.parse_seconds(options.timeout) if options.timeout else experiment.timeout_s,
-            bad_images=parse_bad_images(options.bad_images) if options.bad_images else experiment.bad_images,
+            bad_images=parse_bad_images_policy(options.bad_images)
+            if options.bad_images
+            else experiment.bad_images,
         )
     )
 
 
 def _choose_groups(
-    file_groups: tuple[Group, ...], options: Options, given: Sequence[str]
+    file_groups: tuple[Group, ...], options: ExperimentOptions, given: Sequence[str]
 ) -> tuple[Group, ...]:
     """The command line's jobs as one group, or else the file's groups. `given`: fields of other options."""
     if options.jobs:
@@ -99,14 +107,14 @@ def _parse_assignments(text: str) -> dict[str, Any]:
 def parse_job_option(text: str) -> dict[str, Any]:
     """`batch_size=32,gpu_ids=2+3` as the fields of one of several jobs."""
     job = _parse_assignments(text)
-    check_no_duplicates(list(job), "a --job")
+    check_no_duplicate_fields(list(job), "a --job")
     return job
 
 
 def parse_zip_option(text: str) -> Axis:
     """`batch_size,lr=16/0.1,32/0.2` as an axis of two fields."""
     names_text, _, steps_text = text.partition("=")
-    names = tuple(values.check_field(name.strip().replace("-", "_")) for name in names_text.split(","))
+    names = tuple(values.check_field_name(name.strip().replace("-", "_")) for name in names_text.split(","))
     steps = [step.split("/") for step in steps_text.split(",")]
     if len(set(names)) < max(2, len(names)) or any(len(step) != len(names) for step in steps):
         raise UsageError(

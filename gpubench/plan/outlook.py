@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from gpubench.plan.estimate import format_seconds
-from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, Rounds
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, RoundLimits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,10 +27,10 @@ class TimeLeft:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outlook:
+class SweepOutlook:
     """What is before a sweep after the round that it is in."""
 
-    rounds: Rounds
+    rounds: RoundLimits
     number: int
     """Of that round."""
     each_s: float = 0.0
@@ -43,18 +43,18 @@ class Outlook:
         is_certainty = within_pct is not None and after > 0
         if is_certainty:  # nobody knows how many it takes, but no fewer than these
             after = max(0, min(after, FEWEST_FOR_CERTAINTY - self.number))
-        elif self.rounds.is_endless:
+        elif self.rounds.has_no_round_limit:
             after = math.inf
         later_s = self.each_s * after * pace if math.isfinite(after) else math.inf
         seconds = round_s + later_s
         if budget_s is not None and (rest := max(0.0, budget_s - elapsed_s)) < seconds:
             if self.number == 1 and rest < round_s:  # the first round is always gone through
                 return TimeLeft(seconds=round_s)
-            return TimeLeft(seconds=rest, until="of the budget", at_most=self.rounds.until_answered)
+            return TimeLeft(seconds=rest, until="of the budget", at_most=self.rounds.is_until_answered)
         until = f"to ± {within_pct:g} %" if within_pct is not None else ""
         return TimeLeft(seconds=seconds, until=until, at_least=is_certainty)
 
 
-def format_round_number(number: int, rounds: Rounds) -> str:
+def format_round_number(number: int, rounds: RoundLimits) -> str:
     """`round 2 of 5`; `round 2` where nobody knows how many they will be."""
-    return f"round {number}" if rounds.is_endless else f"round {number} of {rounds.most}"
+    return f"round {number}" if rounds.has_no_round_limit else f"round {number} of {rounds.most}"

@@ -17,7 +17,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import find_group_conflict, find_trial_conflict
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.groups import format_job_name, list_job_sets
+from gpubench.plan.groups import format_job_position, list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
@@ -39,7 +39,7 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Membership:
+class GroupMembership:
     """Where a job stands among those that run together."""
 
     group: str
@@ -55,7 +55,7 @@ class Membership:
     @property
     def name(self) -> str:
         """`1 of 3`."""
-        return format_job_name(self.number, self.size)
+        return format_job_position(self.number, self.size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,8 +65,8 @@ class Job:
     trial: Trial
     trial_id: str
     config_id: str
-    variant: catalog.Variant
-    membership: Membership | None = None
+    variant: catalog.InputVariant
+    membership: GroupMembership | None = None
     """None: it runs alone."""
 
 
@@ -114,14 +114,14 @@ class Plan:
         return [job for unit in self.units for job in unit.jobs]
 
 
-def check_names(experiment: Experiment) -> None:
+def check_known_names(experiment: Experiment) -> None:
     """Raises UsageError for a model, variant, strategy or optimizer that is not known."""
     known: Mapping[str, Mapping[str, Any]] = {
         "variant": experiment.variants, "strategy": catalog.STRATEGIES, "optimizer": catalog.OPTIMIZERS
     }  # fmt: skip
     for name, value in _list_given_values(experiment):
         if name == "model":
-            catalog.check_model(value)
+            catalog.check_model_name(value)
         elif name in known and value not in known[name]:
             raise make_unknown_name_error(name, str(value), known[name])
 
@@ -146,8 +146,8 @@ def expand_experiment(
     `cpus`: how many may be used; what a job of a group gets of them is what its trial alone gets, too.
     Raises UsageError for an invalid value, for too many combinations, and where none makes sense.
     """
-    check_names(experiment)
-    _check_size(experiment)
+    check_known_names(experiment)
+    _check_combination_count(experiment)
     dropped: Counter[str] = Counter()
     units: list[Unit] = []
     seen: set[str] = set()
@@ -178,7 +178,7 @@ def expand_experiment(
     )
 
 
-def _check_size(experiment: Experiment) -> None:
+def _check_combination_count(experiment: Experiment) -> None:
     """Raises UsageError for more than anybody could run; what is left is expanded within seconds."""
     combinations = experiment.repeats * math.prod(len(axis.values) for axis in experiment.axes)
     jobs = combinations * max(experiment.most_copies, sum(group.size for group in experiment.groups))
@@ -255,7 +255,7 @@ class _UnitMaker:
                 if name not in catalog.find_strategy_fields(fields.get("strategy")):
                     fields.pop(name, None)
         t = trial.make_trial(fields)
-        if any(_has_values(t, per_gpu, exclude) for exclude in self._experiment.excludes):
+        if any(_has_excluded_values(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             raise _DroppedError(EXCLUDED)
         facts = self._sources.find_data_facts(t.data)
         reason = find_trial_conflict(t, variant, choose_device(t, self._device), facts, together=together)
@@ -263,7 +263,7 @@ class _UnitMaker:
             raise _DroppedError(reason)
         return self._make_job(t, variant)
 
-    def _make_job(self, t: Trial, variant: catalog.Variant) -> Job:
+    def _make_job(self, t: Trial, variant: catalog.InputVariant) -> Job:
         facts, definition = self._sources.find_data_facts(t.data), self._definitions[t.variant]
         fingerprint = facts.fingerprint
         if definition["files"] == "none":
@@ -287,12 +287,14 @@ class _UnitMaker:
                 make_solo_trial((job.trial, job.variant), share, self._cpus, self._device), job.variant
             )
             own_config, own_id = trial.derive_job_ids(config, group_id, number)
-            membership = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
+            membership = GroupMembership(
+                group=name, group_id=group_id, number=number, size=len(jobs), solo=solo
+            )
             placed.append(replace(job, trial_id=own_id, config_id=own_config, membership=membership))
         return Unit(tuple(placed))
 
 
-def _has_values(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
+def _has_excluded_values(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
     """Whether the trial has all these values, given or by default."""
     return all(
         (per_gpu if name == values.BATCH_PER_GPU else getattr(t, name)) == value

@@ -71,7 +71,7 @@ class ResolvedTrial:
         }
 
 
-def resolve_unit(
+def resolve_unit_trials(
     unit: Unit,
     machine: Machine,
     facts: Callable[[Job], DataFacts],
@@ -152,7 +152,7 @@ def _resolve_job(
     )
 
 
-def make_protocol(t: Trial, device: str) -> Protocol:
+def make_measuring_protocol(t: Trial, device: str) -> Protocol:
     """How a process of the trial measures. `device`: cuda or cpu."""
     if t.epochs is not None:
         return WholeEpochs(
@@ -214,7 +214,7 @@ def make_trial_order(
         workers=resolved.workers // resolved.nodes,
         cpu_ids=resolved.cpu_ids,
         threads_per_rank=share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
-        protocol=make_protocol(t, resolved.device),
+        protocol=make_measuring_protocol(t, resolved.device),
         seed=t.seed + t.repeat,
         data=data,
         log=log,

@@ -15,7 +15,7 @@ FEWEST_FOR_CERTAINTY = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rounds:
+class RoundLimits:
     """When a sweep has gone over its plan often enough: at whichever of these comes first."""
 
     number: int | None = None
@@ -39,33 +39,33 @@ class Rounds:
     @property
     def is_open_ended(self) -> bool:
         """Whether nobody knows beforehand how many they will be."""
-        return (self.within_pct is not None and self.number != 1) or self.is_endless
+        return (self.within_pct is not None and self.number != 1) or self.has_no_round_limit
 
     @property
-    def is_endless(self) -> bool:
+    def has_no_round_limit(self) -> bool:
         """Whether only a certainty or a budget ends them."""
         return self.number is None and (self.within_pct is not None or self.budget_s is not None)
 
     @property
-    def until_answered(self) -> bool:
+    def is_until_answered(self) -> bool:
         """Whether a trial drops out once the table leaves no question open that it takes part in.
 
         That is so where a budget alone ends them: nothing else says what is enough.
         """
-        return self.is_endless and self.within_pct is None
+        return self.has_no_round_limit and self.within_pct is None
 
 
-ONE = Rounds(number=1)
-UNASKED = Rounds()
+ONE = RoundLimits(number=1)
+UNASKED = RoundLimits()
 
 
 def parse_rounds(
     number: int | None, within: str | float | None, budget: str | float | None, *, repeats: int = 1
-) -> Rounds:
+) -> RoundLimits:
     """The rounds that were asked for. Raises UsageError."""
     if number is not None and not 1 <= number <= MOST:
         raise UsageError(f"rounds: {number} is not from 1 to {MOST}")
-    return Rounds(
+    return RoundLimits(
         number=number,
         within_pct=None if within is None else values.parse_percent(within, "within"),
         budget_s=None if budget is None else values.parse_seconds(budget, "budget"),
@@ -74,8 +74,8 @@ def parse_rounds(
 
 
 def override_rounds(
-    file_rounds: Rounds, number: int | None, within: str | None, budget: str | None, repeats: int
-) -> Rounds:
+    file_rounds: RoundLimits, number: int | None, within: str | None, budget: str | None, repeats: int
+) -> RoundLimits:
     """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError.
 
     But a file's single round, which no certainty is of, goes where an option asks for certainty or gives a budget.
@@ -84,7 +84,7 @@ def override_rounds(
         raise UsageError(f"--budget {budget}: write {budget}m or {budget}s, for minutes or seconds")
     given = parse_rounds(number, within, budget)
     kept = None if file_rounds.number == 1 and (within, budget) != (None, None) else file_rounds.number
-    return Rounds(
+    return RoundLimits(
         number=kept if number is None else number,
         within_pct=file_rounds.within_pct if within is None else given.within_pct,
         budget_s=file_rounds.budget_s if budget is None else given.budget_s,
@@ -92,7 +92,7 @@ def override_rounds(
     )
 
 
-def encode_rounds(rounds: Rounds) -> dict[str, int | float | str]:
+def encode_rounds(rounds: RoundLimits) -> dict[str, int | float | str]:
     """What an experiment file says of them: what was asked for."""
     table: dict[str, int | float | str] = {}
     if rounds.number is not None:

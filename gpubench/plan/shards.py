@@ -21,7 +21,7 @@ from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.shares import choose_device
-from gpubench.plan.skips import make_chain_key
+from gpubench.plan.skips import make_memory_chain_key
 from gpubench.schema.trial import Trial
 
 MOST = 100_000
@@ -55,12 +55,12 @@ Parts = tuple[Shard, ...]
 """Parts of a plan that one folder is asked for; none: the whole plan."""
 
 
-def parse_parts(text: str) -> Parts:
+def parse_shards(text: str) -> Parts:
     """`1/8,3/8`; empty for the whole plan. Raises UsageError."""
     return tuple(map(Shard.parse, filter(None, text.split(","))))
 
 
-def join_parts(requests: Iterable[Parts]) -> Parts:
+def join_shards(requests: Iterable[Parts]) -> Parts:
     """What a folder is asked for that was asked for each of these: the whole plan where one is, or all parts are."""
     shards: set[Shard] = set()
     for parts in requests:
@@ -73,12 +73,12 @@ def join_parts(requests: Iterable[Parts]) -> Parts:
     return tuple(sorted(shards, key=lambda shard: (shard.count, shard.number)))
 
 
-def select_part(plan: Plan, shard: Shard) -> Plan:
+def select_shard(plan: Plan, shard: Shard) -> Plan:
     """The plan with the units of this shard alone, in the plan's order; none where lots are fewer."""
-    return select_parts(plan, (shard,))
+    return select_shards(plan, (shard,))
 
 
-def select_parts(plan: Plan, parts: Parts) -> Plan:
+def select_shards(plan: Plan, parts: Parts) -> Plan:
     """The plan with the units of these parts alone, in the plan's order; the whole plan where none is named."""
     if not parts:
         return plan
@@ -133,7 +133,7 @@ def _make_solo_tie_key(job: Job, device: str) -> Any:
 def _make_tie_key(job: Job, t: Trial, device: str) -> Any:
     definition = job.variant.make_definition()
     if choose_device(t, device) == "cuda":
-        return make_chain_key(t, definition)
+        return make_memory_chain_key(t, definition)
     # Memory of the host is no result of a trial: each is by itself.
     return json.dumps(definition, sort_keys=True), t
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
 
-PlannedTrial: TypeAlias = tuple[Trial, catalog.Variant]
+PlannedTrial: TypeAlias = tuple[Trial, catalog.InputVariant]
 """A trial and what its variant does."""
 
 

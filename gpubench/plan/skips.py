@@ -20,7 +20,7 @@ _CHAIN_FIELDS = select_fields(lambda about: about.memory == "changes")
 Chain = tuple[Any, ...]
 
 
-def make_chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
+def make_memory_chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
     """What trials share that differ in nothing but the batch size and what takes no memory: a chain of growing batches.
 
     `definition`: of the trial's variant, which may mean something else in another experiment.
@@ -28,8 +28,8 @@ def make_chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
     return (json.dumps(definition, sort_keys=True), *(getattr(t, name) for name in _CHAIN_FIELDS))
 
 
-def _make_job_chain(job: Job) -> Chain:
-    return make_chain_key(job.trial, job.variant.make_definition())
+def _make_job_chain_key(job: Job) -> Chain:
+    return make_memory_chain_key(job.trial, job.variant.make_definition())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +57,30 @@ class KnownOutOfMemory:
     groups: list[tuple[Fit, ...]] = field(default_factory=list)
     """Jobs that did not fit together."""
 
-    def add_trial(self, chain: Chain, batch_size: int) -> None:
+    def add_chain(self, chain: Chain, batch_size: int) -> None:
         self.chains[chain] = min(batch_size, self.chains.get(chain, batch_size))
 
     def add_unit(self, unit: Unit) -> None:
         """A unit that has run out of memory."""
         if unit.is_group:
-            self.groups.append(tuple((_make_job_chain(job), job.trial.batch_size) for job in unit.jobs))
+            self.groups.append(tuple((_make_job_chain_key(job), job.trial.batch_size) for job in unit.jobs))
         else:
-            self.add_trial(_make_job_chain(unit.jobs[0]), unit.jobs[0].trial.batch_size)
+            self.add_chain(_make_job_chain_key(unit.jobs[0]), unit.jobs[0].trial.batch_size)
 
     def find_oom_reason(self, unit: Unit) -> str | None:
         """Why this unit can't fit either; None where it may."""
         if not unit.is_group:
             (job,) = unit.jobs
-            smallest = self.chains.get(_make_job_chain(job)) if self.chains else None
+            smallest = self.chains.get(_make_job_chain_key(job)) if self.chains else None
             if smallest is None or job.trial.batch_size <= smallest:
                 return None
             return f"batch {smallest} of the same configuration was out of memory"
         for job in unit.jobs:
             assert job.membership is not None
-            smallest = self.chains.get(_make_job_chain(job.membership.solo))
+            smallest = self.chains.get(_make_job_chain_key(job.membership.solo))
             if smallest is not None and job.trial.batch_size >= smallest:
                 return f"job {job.membership.name}: batch {smallest} of the same configuration was out of memory alone"
-        mine = [(_make_job_chain(job), job.trial.batch_size) for job in unit.jobs]
+        mine = [(_make_job_chain_key(job), job.trial.batch_size) for job in unit.jobs]
         for group in self.groups:
             if _has_larger_jobs(mine, group) and sorted(mine, key=repr) != sorted(group, key=repr):
                 return f"{len(group)} jobs that need no more were out of memory together"

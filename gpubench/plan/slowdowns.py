@@ -31,7 +31,7 @@ Resource: TypeAlias = tuple[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Demand:
+class JobDemand:
     """What an epoch of a job takes when the job runs alone."""
 
     epoch_time_s: float
@@ -49,7 +49,7 @@ class Demand:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Slowdowns:
+class PredictedSlowdowns:
     """What jobs do to each other; the figures are those of `core.prediction.PredictedGroup`."""
 
     slowdowns: tuple[float, ...]
@@ -60,7 +60,7 @@ class Slowdowns:
     """`cpu`, `gpu`: what jobs share while the need of one of them is not known. It counts as nothing here."""
 
 
-def predict_slowdowns(demands: Sequence[Demand], slicing: float = SLICING) -> Slowdowns:
+def predict_slowdowns(demands: Sequence[JobDemand], slicing: float = SLICING) -> PredictedSlowdowns:
     """What two jobs or more with these demands do to each other when they run at the same time.
 
     `slicing`: part of a shared GPU's time that is lost.
@@ -86,7 +86,7 @@ def predict_slowdowns(demands: Sequence[Demand], slicing: float = SLICING) -> Sl
     for resource in capacity:
         wants = [use[resource] for use in uses if resource in use]
         if resource[0] == "gpu":
-            most[resource] = find_fair_share(wants, 1.0 - slicing if len(wants) > 1 else 1.0)
+            most[resource] = compute_fair_share(wants, 1.0 - slicing if len(wants) > 1 else 1.0)
     sums = {r: math.fsum(use.get(r, 0.0) for use in uses) for r in capacity if r[0] == "cpu"}
     paces = [
         {r: min(1.0, 1 / sums[r] if r in sums else most[r] / part) for r, part in use.items()} for use in uses
@@ -99,8 +99,8 @@ def predict_slowdowns(demands: Sequence[Demand], slicing: float = SLICING) -> Sl
         for resource, allowed in pace.items()
         if least < 1 - HELD and allowed <= least + HELD
     }
-    names = name_resources(shared)
-    return Slowdowns(
+    names = make_resource_names(shared)
+    return PredictedSlowdowns(
         slowdowns=tuple(1 / pace for pace in slowest),
         waits_for=tuple(sorted(waits_for)),
         least_s={
@@ -114,7 +114,7 @@ def predict_slowdowns(demands: Sequence[Demand], slicing: float = SLICING) -> Sl
     )
 
 
-def find_fair_share(wants: Iterable[float], available: float = 1.0) -> float:
+def compute_fair_share(wants: Iterable[float], available: float = 1.0) -> float:
     """What each may have at most, so that all that is available of one resource is given away.
 
     `wants`: parts of the resource. Infinite where all get what they want.
@@ -128,7 +128,7 @@ def find_fair_share(wants: Iterable[float], available: float = 1.0) -> float:
     return math.inf
 
 
-def name_resources(resources: Iterable[Resource]) -> dict[Resource, str]:
+def make_resource_names(resources: Iterable[Resource]) -> dict[Resource, str]:
     """`gpu 0`; `cpu`, or `cpu 0`, `cpu 1` where jobs share several sets of CPUs."""
     sets = [resource for resource in resources if resource[0] == "cpu"]
     names = {resource: "cpu" if len(sets) == 1 else f"cpu {number}" for number, resource in enumerate(sets)}

@@ -38,12 +38,12 @@ class DiskSources:
 
     def find_data_facts(self, name: str) -> DataFacts:
         if name not in self.known_data:
-            folder = locate.find_user_folder(name) if self._policy == "skip" else None
-            if folder is not None and folder.is_dir():  # what else is wrong with it `find_facts` says
+            folder = locate.make_user_folder_path(name) if self._policy == "skip" else None
+            if folder is not None and folder.is_dir():  # what else is wrong with it `collect_data_facts` says
                 with self._shown(folder) as progress:
                     self.bad_images[name] = bad_images.find_bad_images(folder, progress)
             self._without[name] = frozenset(bad.path for bad in self.bad_images.get(name, ()))
-            self.known_data[name] = locate.find_facts(name, self._without[name])
+            self.known_data[name] = locate.collect_data_facts(name, self._without[name])
         return self.known_data[name]
 
     def find_left_out_images(self, name: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gpubench.plan.plan import Plan, Unit
-from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason, make_chain_key
+from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason, make_memory_chain_key
 from gpubench.schema.record import FINAL, Record, Status, decide_group_ending, make_attempt_reference
 from gpubench.schema.trial import Trial
 from gpubench.schema.validation import InvalidValueError, convert_value
@@ -49,17 +49,17 @@ def collect_out_of_memory(records: Iterable[Record]) -> KnownOutOfMemory:
         if record.group_id is not None:
             groups.setdefault((record.group_id, record.attempt_name), []).append(record)
         elif record.status == "oom" and record.group is None:
-            for chain, batch_size in list_chains([record]):
-                oom.add_trial(chain, batch_size)
+            for chain, batch_size in list_chains_of_records([record]):
+                oom.add_chain(chain, batch_size)
     for jobs in groups.values():
         if decide_group_ending([job.status for job in jobs]) == "oom" and len(
-            fits := list_chains(jobs)
+            fits := list_chains_of_records(jobs)
         ) == len(jobs):
             oom.groups.append(tuple(fits))
     return oom
 
 
-def list_chains(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
+def list_chains_of_records(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     """Chain and batch size of each; of a version with other fields none, for no trial of today is in its chain."""
     chains = []
     for record in records:
@@ -67,11 +67,11 @@ def list_chains(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
             t = convert_value(record.trial, Trial)
         except InvalidValueError:
             continue
-        chains.append((make_chain_key(t, record.variant_definition), t.batch_size))
+        chains.append((make_memory_chain_key(t, record.variant_definition), t.batch_size))
     return chains
 
 
-def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
+def is_record_stale(record: Record, environment: Mapping[str, Any]) -> bool:
     """Whether the record was made under other versions than these, as far as they are known."""
     return any(record.environment.get(name) != environment[name] for name in STALE_BY if name in environment)
 
@@ -80,7 +80,7 @@ def is_unit_stale(unit: Unit, chosen: Mapping[str, Record], environment: Mapping
     """Whether a job of it, or a trial alone with which one is compared, was measured under other versions."""
     solos = [job.membership.solo for job in unit.jobs if job.membership]
     records = [chosen.get(job.trial_id) for job in (*unit.jobs, *solos)]
-    return any(record is not None and is_stale(record, environment) for record in records)
+    return any(record is not None and is_record_stale(record, environment) for record in records)
 
 
 def find_unit_ending(unit: Unit, chosen: Mapping[str, Record]) -> Status:
@@ -125,7 +125,7 @@ def plan_first_round(
         oom = KnownOutOfMemory()
     planned = []
     for unit in plan.units:
-        item = PlannedUnit(unit, "run") if fresh else _judge(unit, chosen, retry)
+        item = PlannedUnit(unit, "run") if fresh else _judge_unit(unit, chosen, retry)
         stale = (
             not fresh
             and find_unit_ending(unit, chosen) != "missing"
@@ -141,11 +141,11 @@ def plan_first_round(
                 item, why=next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
             )
         planned.append(replace(item, stale=stale))
-    groups = _group_by_solo(planned)
+    groups = _map_solos_to_groups(planned)
     return [_skip_unneeded_solo(item, groups) for item in planned]
 
 
-def _judge(unit: Unit, chosen: Mapping[str, Record], retry: Collection[str]) -> PlannedUnit:
+def _judge_unit(unit: Unit, chosen: Mapping[str, Record], retry: Collection[str]) -> PlannedUnit:
     """The unit by what is stored of it in a round, as `chosen`: done, failed before, or to run."""
     status = find_unit_ending(unit, chosen)
     if status in FINAL and status not in retry:
@@ -158,7 +158,7 @@ def _judge(unit: Unit, chosen: Mapping[str, Record], retry: Collection[str]) -> 
     return PlannedUnit(unit, "run")
 
 
-def _group_by_solo(planned: Iterable[PlannedUnit]) -> dict[str, list[PlannedUnit]]:
+def _map_solos_to_groups(planned: Iterable[PlannedUnit]) -> dict[str, list[PlannedUnit]]:
     """The id of a trial alone -> the groups whose jobs are compared with it, each once."""
     of_solos: dict[str, dict[int, PlannedUnit]] = {}
     for number, item in enumerate(planned):
@@ -200,8 +200,8 @@ def plan_further_round(
             find_unit_ending(unit, other) in _GOES_ON for other in between
         ):
             continue
-        planned.append(_judge(unit, current, retry))
-    return sorted(planned, key=lambda item: _find_round_position(item.unit, number))
+        planned.append(_judge_unit(unit, current, retry))
+    return sorted(planned, key=lambda item: _draw_round_position(item.unit, number))
 
 
 def plan_further_rounds(
@@ -252,7 +252,7 @@ _GOES_ON = frozenset({"ok", "missing", "interrupted"})
 """How a unit may have ended in a further round and still be measured in the next."""
 
 
-def _find_round_position(unit: Unit, number: int) -> float:
+def _draw_round_position(unit: Unit, number: int) -> float:
     """Where in a round a unit stands: drawn for it alone, so that no unit moves when another one drops out.
 
     Every second further round goes the way of the one before back: so each unit is measured once before and once after
@@ -264,7 +264,7 @@ def _find_round_position(unit: Unit, number: int) -> float:
     return -drawn if is_back else drawn
 
 
-def merge_rounds(
+def merge_planned_rounds(
     planned: Sequence[PlannedUnit], later: Iterable[tuple[int, Sequence[PlannedUnit]]]
 ) -> list[PlannedUnit]:
     """What is to become of each unit in all rounds together.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.datasets.facts import DataFacts
-from gpubench.node.environment import Gpu, Machine, make_machine_key
+from gpubench.node.environment import Gpu, Machine, make_hardware_key
 from gpubench.plan.sources import DiskSources
 from gpubench.schema import catalog
 from gpubench.schema.record import Record
@@ -32,10 +32,10 @@ class StoredMachine:
     @property
     def device(self) -> str:
         """What a trial that names no device runs on."""
-        return "cuda" if any(find_device(record) == "cuda" for record in self.records) else "cpu"
+        return "cuda" if any(find_record_device(record) == "cuda" for record in self.records) else "cpu"
 
 
-def choose_machine(
+def choose_measured_machine(
     records: Iterable[Record], this_machine: Machine, device: str | None = None
 ) -> StoredMachine:
     """The results of this machine; where it has none, of the machine that has most, published logs last.
@@ -49,13 +49,13 @@ def choose_machine(
         attempt = record.trial_id, record.attempt, record.started_at, record.machine_key
         attempts.setdefault(attempt, record)
     ok = [record for record in attempts.values() if record.status == "ok"]
-    usable = [record for record in ok if device in (None, find_device(record))]
+    usable = [record for record in ok if device in (None, find_record_device(record))]
     measured = [record for record in usable if record.source == "measured"]
     count = Counter(record.machine_key for record in measured or usable)
     if not count:
         raise UnusableError(f"no trial in these results ended ok{f' with device {device}' if device else ''}")
     keys_here = [
-        make_machine_key(this_machine, kind) for kind in (["cuda", "cpu"] if this_machine.gpus else ["cpu"])
+        make_hardware_key(this_machine, kind) for kind in (["cuda", "cpu"] if this_machine.gpus else ["cpu"])
     ]
     key = next((name for name in keys_here if name in count), count.most_common(1)[0][0])
     cpu_names = {r.environment.get("cpu_name") for r in attempts.values() if r.machine_key == key}
@@ -88,7 +88,7 @@ def choose_machine(
     )
 
 
-def find_device(record: Record) -> str | None:
+def find_record_device(record: Record) -> str | None:
     """The device that a trial ran on, or was asked to."""
     device: str | None = record.resolved.get("device") or record.trial.get("device")
     return device

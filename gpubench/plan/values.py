@@ -15,7 +15,7 @@ from typing import Any, Literal
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
-from gpubench.schema.validation import InvalidValueError, add_bounds, convert_value
+from gpubench.schema.validation import InvalidValueError, convert_type_bounds, convert_value
 
 LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
@@ -39,11 +39,11 @@ def _unwrap_type(annotation: Any) -> type:
 
 KINDS: dict[str, type] = {name: _unwrap_type(annotation) for name, annotation in TYPES.items()}
 """Every field that an experiment may give -> the plain Python type of its values."""
-_CHECKED: Mapping[str, Any] = {name: add_bounds(annotation) for name, annotation in TYPES.items()}
+_CHECKED: Mapping[str, Any] = {name: convert_type_bounds(annotation) for name, annotation in TYPES.items()}
 OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
 
 
-def check_field(name: str) -> str:
+def check_field_name(name: str) -> str:
     """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
     if name not in KINDS:
         raise make_unknown_name_error("field", name, KINDS)
@@ -87,7 +87,7 @@ def _check_percent_sign(value: Any, text: str, called: str) -> None:
 
 def parse_field_value(field: str, text: str) -> Any:
     """One value of a trial field; `auto` leaves it to the machine."""
-    check_field(field)
+    check_field_name(field)
     text = text.strip()
     if not text:
         raise UsageError(f"{field}: a value is missing")
@@ -104,7 +104,7 @@ def parse_field_value(field: str, text: str) -> Any:
 
 def parse_field_values(field: str, text: str) -> list[Any]:
     """A list of values: comma-separated single values and ranges."""
-    check_field(field)
+    check_field_name(field)
     ranges = KINDS[field] in (int, float)
     parsed: list[Any] = []
     for item in text.split(","):
@@ -155,7 +155,7 @@ def format_field_value(value: Any) -> str:
 
 def decode_toml_value(name: str, value: Any) -> Any:
     """A TOML value as the trial field wants it; texts as on the command line where a number or a list may be one."""
-    about, kind = ABOUT[check_field(name)], KINDS[name]
+    about, kind = ABOUT[check_field_name(name)], KINDS[name]
     if isinstance(value, str) and (kind is tuple or about.unit in ("MiB", "s") or value == "auto"):
         return parse_field_value(name, value)
     try:
@@ -185,7 +185,7 @@ def split_assignments(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"{quote_value(part)} is not FIELD=VALUE")
-        field = check_field(name.strip().replace("-", "_"))
+        field = check_field_name(name.strip().replace("-", "_"))
         if field in texts:
             raise UsageError(f"{field} is given twice in {quote_value(text)}")
         texts[field] = value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpubench.basics.words import format_count
-from gpubench.plan.estimate import Estimate, format_seconds
+from gpubench.plan.estimate import TimeEstimate, format_seconds
 
 MOST_SPARE_S, SPARE_SHARE = 180.0, 0.1
 """What a batch job keeps for the end of a sweep: a tenth of its time, three minutes at most. The warning before its
@@ -30,7 +30,7 @@ class WallTime:
     whole_s: float
     """Seconds that a trial has in such a job which has just begun."""
 
-    def decide_start(self, need: Estimate, now_s: float, *, is_first: bool) -> Verdict:
+    def decide_start(self, need: TimeEstimate, now_s: float, *, is_first: bool) -> Verdict:
         """Whether a unit is begun. `is_first`: none has run in this job.
 
         A first one is begun if only a guess speaks against it: its guess would be the same in the next job. Where a
@@ -43,15 +43,15 @@ class WallTime:
         return "never" if need.known and need.seconds > self.whole_s else "late"
 
 
-def find_spare(limit_s: float) -> float:
+def compute_spare_s(limit_s: float) -> float:
     """Seconds that a job with such a time limit keeps for its end."""
     return min(MOST_SPARE_S, SPARE_SHARE * limit_s)
 
 
-def estimate_stopped_unit(guess: Estimate, broken_off_s: float) -> Estimate:
+def estimate_stopped_unit(guess: TimeEstimate, broken_off_s: float) -> TimeEstimate:
     """The estimate of a unit that was stopped before it ended. `broken_off_s`: its longest try; 0: there is none."""
     least_s = BROKEN_OFF * broken_off_s
-    return Estimate(max(guess.seconds, least_s), guess.known or least_s > guess.seconds, least_s)
+    return TimeEstimate(max(guess.seconds, least_s), guess.known or least_s > guess.seconds, least_s)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -73,7 +73,7 @@ class UnstartedUnits:
         return bool(self.waiting or self.never)
 
     def note_verdict(
-        self, unit_id: str, verdict: Verdict, need: Estimate, wall_time: WallTime, now_s: float
+        self, unit_id: str, verdict: Verdict, need: TimeEstimate, wall_time: WallTime, now_s: float
     ) -> None:
         """What was decided of a unit."""
         self.job, self.left_s, self.whole_s = wall_time.job, wall_time.ends_s - now_s, wall_time.whole_s

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.record import energy_figures, gpu_figures
-from gpubench.record.figures import Figures
+from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.columns import MEASURED, OF_GROUPS
@@ -18,7 +18,7 @@ RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""
 
 
-def decide_ending(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]:
+def decide_ending(ended: Outcome, seen: WatchedFigures, cap_mib: int | None) -> tuple[Any, str]:
     """The ending, once what was seen from outside is known too."""
     memory = seen.result.get("gpu_mem_mib")
     if ended.status == "ok" and cap_mib is not None and memory is not None and memory > cap_mib:
@@ -28,9 +28,9 @@ def decide_ending(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[A
     return ended.status, ended.reason
 
 
-def merge_columns(
+def merge_measured_columns(
     ended: Outcome,
-    seen: Figures,
+    seen: WatchedFigures,
     status: str,
     reason: str,
     gpu_uuids: Sequence[str],
@@ -53,7 +53,7 @@ def merge_columns(
     elif "gpu_util_pct" in missing:
         missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
     reserved = result.get("gpu_mem_reserved_mib")
-    if reserved is not None and _is_growth_too_small(result, reserved):
+    if reserved is not None and _is_driver_memory_unusable(result, reserved):
         result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
     if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
         result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
@@ -78,7 +78,7 @@ def merge_columns(
     return result, {n: why.get(n, REASONS["not-reported"]) for n in names if result.get(n) is None}
 
 
-def _is_growth_too_small(result: Mapping[str, Any], reserved_mib: float) -> bool:
+def _is_driver_memory_unusable(result: Mapping[str, Any], reserved_mib: float) -> bool:
     """Whether the driver told nothing, or a growth that can't be: somebody else gave memory back meanwhile."""
     if result.get("gpu_mem_source") == "nvml-device-delta":
         return bool(result["gpu_mem_mib"] < reserved_mib)

@@ -11,7 +11,7 @@ from gpubench.node.watch import metrics
 from gpubench.schema.codes import REASONS, SOURCES, format_reason
 from gpubench.schema.doubts import ENERGY_APART_PCT
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.watched import Figure, Watched, Window
+from gpubench.schema.watched import SourcedFigure, WatchedTrial, Window
 
 POLLED_GAP_S = 1.0
 """Longest stretch without a polled power reading that still counts as covered."""
@@ -33,7 +33,7 @@ Chosen = Mapping[str, tuple[str, float]]
 """GPU -> the series of its power, and the longest gap in it that still counts as covered."""
 
 
-def _compute_energy(watched: Watched) -> Figure:
+def _compute_energy_per_epoch(watched: WatchedTrial) -> SourcedFigure:
     """Joules an epoch, over the trial's GPUs: by the counter, else by the integral.
 
     Raises Unmeasured for too short a time, and where both tell and disagree.
@@ -41,12 +41,12 @@ def _compute_energy(watched: Watched) -> Figure:
     if watched.measured_s < SHORTEST_S:
         raise Unmeasured(format_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
     try:
-        counted = _compute_counter_energy(watched)
+        counted = _compute_counter_energy_per_epoch(watched)
     except Unmeasured as reason:
-        sampled = _integrate_energy(watched)
+        sampled = _integrate_energy_per_epoch(watched)
         return replace(sampled, source=f"{sampled.source} ({reason})")
     try:
-        sampled = _integrate_energy(watched)
+        sampled = _integrate_energy_per_epoch(watched)
     except Unmeasured:  # then there is nothing to hold it against
         return counted
     joules, other = float(counted.value), float(sampled.value)
@@ -55,15 +55,15 @@ def _compute_energy(watched: Watched) -> Figure:
     return counted
 
 
-def _find_energy_source(watched: Watched) -> Figure:
-    energy = _compute_energy(watched)
+def _find_energy_source(watched: WatchedTrial) -> SourcedFigure:
+    energy = _compute_energy_per_epoch(watched)
     is_counted = energy.source.startswith(COUNTER)
     return replace(energy, value="nvml-counter" if is_counted else "nvml-power-integral", by_gpu={})
 
 
-def _compute_power(watched: Watched) -> Figure:
+def _compute_mean_power(watched: WatchedTrial) -> SourcedFigure:
     """Mean watts over the measured windows, summed over the GPUs."""
-    sampled = _integrate_energy(watched)
+    sampled = _integrate_energy_per_epoch(watched)
     watts = float(sampled.value) * watched.measured_epochs / watched.measured_s
     return replace(sampled, value=watts, by_gpu={})
 
@@ -71,15 +71,15 @@ def _compute_power(watched: Watched) -> Figure:
 # ---------------------------------------------------------------- the counter
 
 
-def _compute_counter_energy(watched: Watched) -> Figure:
+def _compute_counter_energy_per_epoch(watched: WatchedTrial) -> SourcedFigure:
     # Pauses that no reading resolves lie in the spans, but in no window.
     share = watched.measured_s / sum(span.seconds for span in watched.spans) / watched.measured_epochs
     joules = {
-        gpu: share * sum(_compute_counter_joules(watched, span, gpu) for span in watched.spans)
+        gpu: share * sum(_compute_window_counter_joules(watched, span, gpu) for span in watched.spans)
         for gpu in watched.used_gpus
     }
     series = [watched.samples.find_series(metrics.ENERGY, gpu) for gpu in watched.used_gpus]
-    return Figure(
+    return SourcedFigure(
         sum(joules.values()),
         COUNTER,
         metrics.ENERGY_S,
@@ -89,15 +89,15 @@ def _compute_counter_energy(watched: Watched) -> Figure:
     )
 
 
-def _compute_counter_joules(watched: Watched, window: Window, gpu: str) -> float:
+def _compute_window_counter_joules(watched: WatchedTrial, window: Window, gpu: str) -> float:
     """Joules of one window, or of several at once, by the counter of one GPU."""
     series = watched.samples.find_series(metrics.ENERGY, gpu)
-    if series.find_distance_s(window.t0) + series.find_distance_s(window.t1) > max(
-        _NEAR_S, _NEAR * window.seconds
-    ):
+    if series.compute_distance_to_reading_s(window.t0) + series.compute_distance_to_reading_s(
+        window.t1
+    ) > max(_NEAR_S, _NEAR * window.seconds):
         raise Unmeasured(series.reason or REASONS["counter-not-read"])
     first, last = (series.interpolate_at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
-    readings = series.list_around(window.t0, window.t1)
+    readings = series.list_values_around(window.t0, window.t1)
     if any(after < before for before, after in pairwise(readings)):
         raise Unmeasured(REASONS["counter-back"])
     joules = last - first
@@ -106,15 +106,15 @@ def _compute_counter_joules(watched: Watched, window: Window, gpu: str) -> float
     return joules
 
 
-def compute_epoch_joules(watched: Watched) -> dict[int, dict[str, float]]:
+def compute_joules_by_epoch(watched: WatchedTrial) -> dict[int, dict[str, float]]:
     """Joules of each window by GPU, warm-up included: by the counter or else the integral; empty: neither tells."""
     by_epoch: dict[int, dict[str, float]] = {}
     chosen = _choose_power_series(watched)
-    integrated = partial(_integrate_joules, chosen=chosen)
+    integrated = partial(_integrate_window_joules, chosen=chosen)
     for window in watched.windows:
         by_epoch[window.epoch] = {}
         for count in (
-            (_compute_counter_joules, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,)
+            (_compute_window_counter_joules, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,)
         ):
             try:
                 by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.used_gpus}
@@ -127,17 +127,17 @@ def compute_epoch_joules(watched: Watched) -> dict[int, dict[str, float]]:
 # ---------------------------------------------------------------- sampled power
 
 
-def _integrate_energy(watched: Watched) -> Figure:
+def _integrate_energy_per_epoch(watched: WatchedTrial) -> SourcedFigure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
     chosen = _choose_power_series(watched)
     joules = {
-        gpu: sum(_integrate_joules(watched, window, gpu, chosen) for window in watched.measured)
+        gpu: sum(_integrate_window_joules(watched, window, gpu, chosen) for window in watched.measured)
         / watched.measured_epochs
         for gpu in watched.used_gpus
     }
     buffered = all(name != metrics.POWER for name, _ in chosen.values())
     used = [watched.samples.find_series(name, gpu) for gpu, (name, _) in chosen.items()]
-    return Figure(
+    return SourcedFigure(
         sum(joules.values()),
         SOURCES["power-buffer"] if buffered else f"integral of polled power ({watched.power_source})",
         0.02 if buffered else metrics.RATES_S,
@@ -147,7 +147,7 @@ def _integrate_energy(watched: Watched) -> Figure:
     )
 
 
-def _integrate_joules(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
+def _integrate_window_joules(watched: WatchedTrial, window: Window, gpu: str, chosen: Chosen) -> float:
     name, max_gap_s = chosen[gpu]
     joules = watched.samples.find_series(name, gpu).integrate(window.t0, window.t1, max_gap_s)
     if joules <= 0:
@@ -155,7 +155,7 @@ def _integrate_joules(watched: Watched, window: Window, gpu: str, chosen: Chosen
     return joules
 
 
-def _choose_power_series(watched: Watched) -> Chosen:
+def _choose_power_series(watched: WatchedTrial) -> Chosen:
     """The driver's buffer where it covers every measured window, else what was polled.
 
     It goes through all samples: once for many windows, since a long trial has hundreds of thousands.
@@ -176,9 +176,9 @@ def _choose_power_series(watched: Watched) -> Chosen:
 OF_ONE_JOB = ("energy_j", "energy_source", "energy_sampled_j")
 """Columns that promise the trial's own joules, which no counter tells where jobs share a GPU."""
 
-COLUMNS: dict[str, Callable[[Watched], Figure]] = {
-    "energy_j": _compute_energy,
+COLUMNS: dict[str, Callable[[WatchedTrial], SourcedFigure]] = {
+    "energy_j": _compute_energy_per_epoch,
     "energy_source": _find_energy_source,
-    "energy_sampled_j": _integrate_energy,
-    "power_w": _compute_power,
+    "energy_sampled_j": _integrate_energy_per_epoch,
+    "power_w": _compute_mean_power,
 }

@@ -81,7 +81,7 @@ class FinishedSegment:
     top1_pct: float | None
 
 
-def collect_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
+def collect_finished_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
     """Those that every rank has finished, in their order, with top-1 where it was told."""
     top1: dict[int, float] = {}
     ends: dict[int, list[End]] = {}
@@ -128,12 +128,14 @@ def collect_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSeg
 def make_epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
     """One row an epoch."""
     return [
-        _make_row([segment], epoch=segment.number, batch_size=batch_size, skipped=len(segment.step_s) > 1)
-        for segment in collect_segments(events, ranks=ranks)
+        _make_epoch_row(
+            [segment], epoch=segment.number, batch_size=batch_size, skipped=len(segment.step_s) > 1
+        )
+        for segment in collect_finished_segments(events, ranks=ranks)
     ]
 
 
-def make_stream_rows(
+def make_steady_rate_rows(
     events: Sequence[Event],
     *,
     ranks: int,
@@ -146,24 +148,24 @@ def make_stream_rows(
     `shared`: of a job of a group from when to when all of its jobs measured: its window is of the whole blocks of
     `block` steps inside it, and there is none where these are fewer than FEWEST_STEPS steps.
     """
-    every = collect_segments(events, ranks=ranks)
+    every = collect_finished_segments(events, ranks=ranks)
     warm, measured = [s for s in every if not s.measured], [s for s in every if s.measured]
     rows = []
     if warm:
-        rows.append(_make_row(warm, epoch=0, batch_size=batch_size, skipped=1))
+        rows.append(_make_epoch_row(warm, epoch=0, batch_size=batch_size, skipped=1))
     if shared is not None:
-        measured = _cut_segments(measured, block, *shared)
+        measured = _cut_to_whole_blocks(measured, block, *shared)
     if measured:
-        rows.append(_make_row(measured, epoch=1, batch_size=batch_size, skipped=0, is_begun=True))
+        rows.append(_make_epoch_row(measured, epoch=1, batch_size=batch_size, skipped=0, is_begun=True))
     return rows
 
 
-def find_shared_span(
+def find_common_measured_span(
     events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]
 ) -> tuple[float, float] | None:
     """From the last begin to the first end of what jobs of a group measured; None where one of them has none of it."""
     measured = [
-        [segment for segment in collect_segments(events, ranks=count) if segment.measured]
+        [segment for segment in collect_finished_segments(events, ranks=count) if segment.measured]
         for events, count in zip(events_by_job, ranks, strict=True)
     ]
     if not all(measured):
@@ -171,7 +173,7 @@ def find_shared_span(
     return max(job[0].t0 for job in measured), min(job[-1].t1 for job in measured)
 
 
-def _cut_segments(
+def _cut_to_whole_blocks(
     measured: Sequence[FinishedSegment], block: int, begin: float, end: float
 ) -> list[FinishedSegment]:
     """The whole blocks of these segments, which follow each other, between two times, as one segment.
@@ -213,7 +215,7 @@ def _cut_segments(
     ]
 
 
-def _make_row(
+def _make_epoch_row(
     parts: Sequence[FinishedSegment], *, epoch: int, batch_size: int, skipped: int, is_begun: bool = False
 ) -> EpochRow:
     """Segments that follow each other, as one row.
@@ -253,7 +255,9 @@ def make_windows(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list
     ]
 
 
-def compute_timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) -> dict[str, Any]:
+def compute_timing_columns(
+    rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int
+) -> dict[str, Any]:
     """The columns of time and throughput, from the measured rows."""
     measured = [row for row in rows if not row.warmup]
     if not measured:

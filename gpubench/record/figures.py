@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.record import energy_figures, gpu_figures, host_figures
-from gpubench.record.energy_figures import compute_epoch_joules
-from gpubench.record.host_figures import compute_cpu_s_by_epoch, compute_crowding_pct
+from gpubench.record.energy_figures import compute_joules_by_epoch
+from gpubench.record.host_figures import compute_crowding_pct, compute_tree_cpu_s_by_epoch
 from gpubench.schema.codes import REASONS
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.watched import Figure, Watched
+from gpubench.schema.watched import SourcedFigure, WatchedTrial
 
-COLUMNS: dict[str, Callable[[Watched], Figure]] = {
+COLUMNS: dict[str, Callable[[WatchedTrial], SourcedFigure]] = {
     **gpu_figures.COLUMNS,
     **energy_figures.COLUMNS,
     **host_figures.COLUMNS,
@@ -24,7 +24,7 @@ OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figures:
+class WatchedFigures:
     """What was seen of a trial from outside, as columns. Names GPUs by their UUIDs."""
 
     result: dict[str, Any] = field(default_factory=dict)
@@ -54,12 +54,12 @@ class Figures:
     """Column -> what `provenance` would hold, had the trial not shared its GPUs."""
 
 
-def compute_figures(watched: Watched) -> Figures:
+def compute_watched_figures(watched: WatchedTrial) -> WatchedFigures:
     """Every column that is watched from outside: its value, or why it has none."""
-    joules = compute_epoch_joules(watched)
-    seen = Figures(
+    joules = compute_joules_by_epoch(watched)
+    seen = WatchedFigures(
         crowding_pct=compute_crowding_pct(watched),
-        cpu_s_by_epoch=compute_cpu_s_by_epoch(watched),
+        cpu_s_by_epoch=compute_tree_cpu_s_by_epoch(watched),
         energy_j_by_epoch={
             epoch: sum(by_gpu.values()) if by_gpu and not watched.shared else None
             for epoch, by_gpu in joules.items()
@@ -82,7 +82,7 @@ def compute_figures(watched: Watched) -> Figures:
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            "gaps": figure.gaps + _count_missed(watched, column, figure.period_s),
+            "gaps": figure.gaps + _count_missed_readings(watched, column, figure.period_s),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             seen.whole_provenance[column] = facts
@@ -90,13 +90,13 @@ def compute_figures(watched: Watched) -> Figures:
             seen.missing[column] = REASONS["shared-gpu-energy"]
             continue
         if watched.shared and column in OF_WHOLE_GPUS:
-            facts["source"] = f"{figure.source}; {_describe_sharing(watched)}"
+            facts["source"] = f"{figure.source}; {_describe_shared_gpus(watched)}"
         seen.result[column] = figure.value
         seen.provenance[column] = facts
     return seen
 
 
-def _count_missed(watched: Watched, column: str, period_s: float | None) -> int:
+def _count_missed_readings(watched: WatchedTrial, column: str, period_s: float | None) -> int:
     """Readings that watchers came too late for: of each node its GPUs', or its host's."""
     is_host = column in host_figures.COLUMNS
     return sum(
@@ -104,7 +104,7 @@ def _count_missed(watched: Watched, column: str, period_s: float | None) -> int:
     )
 
 
-def _describe_sharing(watched: Watched) -> str:
+def _describe_shared_gpus(watched: WatchedTrial) -> str:
     if len(watched.shared) < len(watched.gpus):
         return f"of the whole GPUs, of which other jobs shared {'+'.join(watched.shared)}"
     return f"of the whole GPU{'s' if len(watched.gpus) > 1 else ''}, which other jobs shared"

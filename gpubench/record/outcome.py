@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.basics.stopping import name_signal
-from gpubench.node.launch.faults import estimate_cause_distance, format_with_advice
+from gpubench.node.launch.faults import estimate_cause_distance, format_error_with_advice
 from gpubench.record.epochs import EpochRow
 from gpubench.schema.attempt import TrialNode
 from gpubench.schema.events import (
     Error,
     Event,
-    Held,
+    HeldMemory,
     KilledForMemory,
     LeaderExit,
     RankExit,
@@ -40,7 +40,7 @@ class Outcome:
     """Columns that the ranks' figures fill. Empty where the trial did not end ok."""
     missing: dict[str, str] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, HeldMemory] = field(default_factory=dict)
     """Position among the trial's GPUs -> what torch's allocator held there."""
 
     @property
@@ -49,7 +49,7 @@ class Outcome:
         return [window for window in self.epochs if not window.warmup]
 
 
-def find_ending(
+def classify_ending(
     events: Sequence[Event],
     last_word: type[RankMessage],
     ranks: int,
@@ -67,16 +67,16 @@ def find_ending(
         on, words = (f" on node {nodes[node].name}", nodes[node].last_words) if nodes else ("", last_words)
         return counted.get(node), on, _describe_last_line(words)
 
-    for cause in _list_causes(events, done):
-        kills, on, last_line = facts_of(_find_node(cause.rank, nodes))
+    for cause in _list_failure_causes(events, done):
+        kills, on, last_line = facts_of(_find_node_of_rank(cause.rank, nodes))
         if isinstance(cause, RankExit):
-            return "failed", format_with_advice(
+            return "failed", format_error_with_advice(
                 f"rank {cause.rank}{on} {_describe_exit(cause.code, kills)}{last_line}"
             )
         where = f" (rank {cause.rank}{on})" if ranks > 1 else ""
         beside = f"; {_describe_kills(kills)}" if cause.kind == "failed" and kills and kills.count else ""
         reason = f"{cause.reason}{where}{beside}"
-        return cause.kind, format_with_advice(reason) if cause.kind == "failed" else reason
+        return cause.kind, format_error_with_advice(reason) if cause.kind == "failed" else reason
     for event in events:
         if not isinstance(event, LeaderExit | ServerExit):
             continue
@@ -90,12 +90,12 @@ def _describe_last_line(words: str) -> str:
     return f"; last line of its output: {words}" if words else ""
 
 
-def _find_node(rank: int, nodes: Sequence[TrialNode]) -> int:
+def _find_node_of_rank(rank: int, nodes: Sequence[TrialNode]) -> int:
     """On which of the nodes a rank is, by its place."""
     return next((k for k, node in enumerate(nodes) if rank < node.first_rank + node.ranks), 0)
 
 
-def _list_causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
+def _list_failure_causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
     """Errors that ranks reported, and deaths of ranks that could not report any, the nearest to the first cause first;
     not those that we caused. `done`: the ranks that have done their work.
     """

@@ -10,30 +10,30 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
-from gpubench.plan.state import is_stale
+from gpubench.plan.state import is_record_stale
 from gpubench.record import host_figures
-from gpubench.record.ending import collect_provenance, decide_ending, merge_columns
-from gpubench.record.epochs import collect_segments, find_shared_span
-from gpubench.record.figures import Figures, compute_figures
-from gpubench.record.host_figures import compute_cpu_s
+from gpubench.record.ending import collect_provenance, decide_ending, merge_measured_columns
+from gpubench.record.epochs import collect_finished_segments, find_common_measured_span
+from gpubench.record.figures import WatchedFigures, compute_watched_figures
+from gpubench.record.host_figures import compute_tree_cpu_s
 from gpubench.record.outcome import Outcome
 from gpubench.record.together import (
     ENERGY,
     GroupJob,
     GroupPrediction,
     Shares,
-    compare_with_solos,
+    compare_group_with_solos,
     divide_energy,
     find_shared_gpus,
 )
-from gpubench.record.training import read_outcome
+from gpubench.record.training import make_outcome
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import SOURCES
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.record import EpochWindow, Record, Span
+from gpubench.schema.record import EpochWindow, Record, TrialSpan
 from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.watched import NOTHING, Window
 from gpubench.schema.window import FEWEST_STEPS
@@ -83,7 +83,7 @@ class _EndedJob(GroupJob):
 
     tried: EndedAttempt
     ended: Outcome
-    seen: Figures
+    seen: WatchedFigures
 
 
 def make_records(
@@ -93,13 +93,13 @@ def make_records(
     ended_jobs: dict[int, _EndedJob] = {}
     shared = None
     if len(tried) > 1:
-        shared = find_shared_span(
+        shared = find_common_measured_span(
             [attempt.done.events for attempt in tried], [attempt.resolved.processes for attempt in tried]
         )
     # Those that were taken along last: their reason is another's.
     for index, attempt in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
         cause = attempt.done.cut_by
-        forced = attempt.done.forced if cause is None else ("skipped", _describe_cause(ended_jobs[cause]))
+        forced = attempt.done.forced if cause is None else ("skipped", _describe_cause_job(ended_jobs[cause]))
         ended_jobs[index] = _evaluate_job(attempt, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
@@ -112,18 +112,18 @@ def make_records(
         culprit = _evaluate_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
         jobs = [culprit if job is slow else job for job in jobs]
     if culprit is not None and len(jobs) > 1:
-        taken = ("skipped", _describe_cause(culprit))
+        taken = ("skipped", _describe_cause_job(culprit))
         jobs = [_evaluate_job(job.tried, known, taken) if job.status == "ok" else job for job in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
-        facts = _compare_with_solos(jobs, known, group_prediction)
+        facts = _fill_group_columns(jobs, known, group_prediction)
     return [
-        _make_record(_gather_evidence(jobs, index, known, group_prediction), job, known, facts)
+        _make_record(_gather_warning_evidence(jobs, index, known, group_prediction), job, known, facts)
         for index, job in enumerate(jobs)
     ]
 
 
-def _describe_cause(cause: _EndedJob) -> str:
+def _describe_cause_job(cause: _EndedJob) -> str:
     assert cause.tried.job.membership is not None
     words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
     return f"job {cause.tried.job.membership.name} {words}: {cause.reason}"
@@ -136,11 +136,13 @@ def _evaluate_job(
     shared: tuple[float, float] | None = None,
 ) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
-    ended = read_outcome(job, resolved, tried.done, forced, shared)
+    ended = make_outcome(job, resolved, tried.done, forced, shared)
     watched = tried.done.watched
-    seen = compute_figures(watched.replace_windows(ended.windows, _find_missed_peak_mib(ended, watched.gpus)))
+    seen = compute_watched_figures(
+        watched.replace_windows(ended.windows, _find_missed_peak_mib(ended, watched.gpus))
+    )
     status, reason = decide_ending(ended, seen, job.trial.gpu_mem_cap_mib)
-    result, missing = merge_columns(
+    result, missing = merge_measured_columns(
         ended,
         seen,
         status,
@@ -163,17 +165,17 @@ def _evaluate_job(
     )
 
 
-def _compare_with_solos(
+def _fill_group_columns(
     jobs: Sequence[_EndedJob], known: SweepFacts, group_prediction: GroupPrediction
 ) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
     memberships = [job.tried.job.membership for job in jobs]
     for index, job in enumerate(jobs):
-        job.doubts = find_warnings(_gather_evidence(jobs, index, known, group_prediction))
-    shares_by_job, facts = compare_with_solos(
+        job.doubts = find_warnings(_gather_warning_evidence(jobs, index, known, group_prediction))
+    shares_by_job, facts = compare_group_with_solos(
         jobs,
         group_prediction,
-        [_find_gpu_mib(job.resolved, known.machine) for job in jobs],
+        [_find_smallest_gpu_mib(job.resolved, known.machine) for job in jobs],
         memberships[0].group_id if memberships[0] else "",
         [membership.solo.trial_id for membership in memberships if membership],
     )
@@ -200,7 +202,7 @@ def _divide_epoch_energy(job: _EndedJob, shares: Shares) -> None:
     job.seen = replace(job.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
+def _summarize_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
     mine = jobs[index]
     other_jobs = [job for k, job in enumerate(jobs) if k != index]
@@ -210,7 +212,7 @@ def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(job.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
-    spent = [compute_cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
+    spent = [compute_tree_cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
     usable = mine.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [seconds for seconds in spent if seconds is not None]
     return OtherJobs(
@@ -219,11 +221,11 @@ def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     )
 
 
-def _find_gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
+def _find_smallest_gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _gather_evidence(
+def _gather_warning_evidence(
     jobs: Sequence[_EndedJob], number: int, known: SweepFacts, group_prediction: GroupPrediction
 ) -> WarningEvidence:
     """What the doubts about one of these jobs rest on."""
@@ -237,12 +239,12 @@ def _gather_evidence(
         ended=job.ended,
         seen=job.seen,
         result=job.result,
-        gpu_mib=_find_gpu_mib(tried.resolved, known.machine),
-        neighbours=_find_other_jobs(jobs, number),
+        gpu_mib=_find_smallest_gpu_mib(tried.resolved, known.machine),
+        neighbours=_summarize_other_jobs(jobs, number),
         images=data.train_images + data.val_images + data.skipped_images if reads else 0,
         skipped_images=data.skipped_images if reads else 0,
-        could_run_on=cpus if known.machine.is_unbound and cpus > tried.resolved.cpus else None,
-        stale_solo=solo is not None and is_stale(solo, known.environment),
+        could_run_on=cpus if known.machine.has_unbound_cpus and cpus > tried.resolved.cpus else None,
+        stale_solo=solo is not None and is_record_stale(solo, known.environment),
     )
 
 
@@ -269,7 +271,7 @@ def _make_record(
         status=ended_job.status,
         reason=ended_job.reason,
         machine_key=tried.machine_key,
-        trial=job.trial.as_json(),
+        trial=job.trial.as_json_dict(),
         variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.make_columns()
@@ -292,7 +294,7 @@ def _make_record(
         ],
         windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
         nodes=_make_node_entries(done, ended.windows),
-        span=Span(launched=done.launched, finished=done.finished),
+        span=TrialSpan(launched=done.launched, finished=done.finished),
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
         doubts=find_warnings(case),
@@ -332,7 +334,7 @@ def list_step_rows(events: Sequence[Event], launched: float) -> list[tuple[float
     first = [event for event in events if isinstance(event, Steps | End) and event.rank == 0]
     return [
         (round(ended_s - launched, 6), "rank0", STEP_TIME, 1e3 * step_s)
-        for segment in collect_segments(first, ranks=1)
+        for segment in collect_finished_segments(first, ranks=1)
         if segment.measured
         for ended_s, step_s in zip(segment.ends_s, segment.step_s, strict=True)
     ]

@@ -69,7 +69,7 @@ WATCHED = (
 BY_NAME = {watched.name: watched for watched in WATCHED}
 
 
-def find_resources(
+def compute_resource_fullness(
     alone: Sequence[Row], together: Sequence[Row], gpu_memory_mib: Sequence[float | None]
 ) -> list[Resource]:
     """How full every watched resource was; those of GPUs are left out where no job uses one.
@@ -95,14 +95,14 @@ def find_resources(
                 unit="%",
                 alone=before,
                 together=now,
-                full_alone=_is_full(watched, before, short[0]),
-                full_together=any(_is_full(watched, now, short[1])),
+                full_alone=_list_full_by_job(watched, before, short[0]),
+                full_together=any(_list_full_by_job(watched, now, short[1])),
             )
         )
     return resources
 
 
-def list_full(resources: Sequence[Resource]) -> tuple[str, ...]:
+def list_full_resources(resources: Sequence[Resource]) -> tuple[str, ...]:
     """The names of what was full while the jobs ran together."""
     return tuple(resource.name for resource in resources if resource.full_together)
 
@@ -124,7 +124,7 @@ def explain_none_full(resources: Sequence[Resource]) -> str:
     return REASONS["none-full"]
 
 
-def _is_full(
+def _list_full_by_job(
     watched: WatchedResource, values: Sequence[float | None], short: Sequence[bool]
 ) -> tuple[bool, ...]:
     """For each job, whether it had the resource full. `short`: whether it ran short, whatever its figure says."""

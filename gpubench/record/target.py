@@ -16,7 +16,7 @@ from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 
 
-def find_time_to_top1(
+def compute_time_to_top1_columns(
     epochs: Sequence[EpochRow], target: float | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The columns of time to an accuracy, and why they are empty. `epochs`: rows with `top1_pct`, from the first.
@@ -41,7 +41,9 @@ def find_time_to_top1(
         for end, e in zip(ends, epochs, strict=True)
         if e.top1_pct is not None
     ]
-    crossing = find_crossing(judged, target)  # None if each evaluation there was followed by a lower one
+    crossing = find_target_crossing(
+        judged, target
+    )  # None if each evaluation there was followed by a lower one
     return {
         "epochs_to_top1": number,
         "time_to_top1_s": sum(e.epoch_time_s for e in epochs[:number]),
@@ -54,7 +56,7 @@ def _has_diverged(epoch: EpochRow) -> bool:
     return not math.isfinite(epoch.train_loss)
 
 
-def find_crossing(points: Sequence[tuple[float, float]], target: float) -> tuple[float, str] | None:
+def find_target_crossing(points: Sequence[tuple[float, float]], target: float) -> tuple[float, str] | None:
     """When top-1 reached `target`, in s, and whether the next evaluation confirms it.
 
     `points`: evaluations (time in s, top-1 in per cent) in the order of time.

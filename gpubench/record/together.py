@@ -6,9 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gpubench.core.prediction import PredictedGroup, classify_overlap, find_overlap_gain
+from gpubench.core.prediction import PredictedGroup, classify_overlap, compute_overlap_gain
 from gpubench.plan.resolve import ResolvedTrial
-from gpubench.record.resources import explain_none_full, find_resources, format_full_resources, list_full
+from gpubench.record.resources import (
+    compute_resource_fullness,
+    explain_none_full,
+    format_full_resources,
+    list_full_resources,
+)
 from gpubench.results.rows import make_row
 from gpubench.schema.codes import REASONS, format_ending, format_reason
 from gpubench.schema.record import Record, Status, make_attempt_reference
@@ -56,7 +61,7 @@ Shares = Mapping[str, float | None]
 """GPU uuid -> a job's part of that GPU's work, where others used it too; None: not known."""
 
 
-def compare_with_solos(
+def compare_group_with_solos(
     jobs: Sequence[GroupJob],
     group_prediction: GroupPrediction,
     gpu_mib: Sequence[float | None],
@@ -81,7 +86,7 @@ def compare_with_solos(
         mine.epoch_time_s / solo.epoch_time_s if mine.epoch_time_s and solo and solo.epoch_time_s else None
         for mine, solo in zip(together, alone, strict=True)
     ]
-    gain = find_overlap_gain(slowed)
+    gain = compute_overlap_gain(slowed)
     prediction = group_prediction.prediction
     predicted = [job.slowdown for job in prediction.jobs] if prediction else [None] * len(jobs)
     facts: dict[str, Any] = {
@@ -104,12 +109,12 @@ def compare_with_solos(
     rows_alone = [row for row in alone if row]
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
-        resources = find_resources(rows_alone, together, gpu_mib)
+        resources = compute_resource_fullness(rows_alone, together, gpu_mib)
         facts["resources"] = [asdict(resource) for resource in resources]
         shared["sharing"] = classify_overlap(gain)
-        shared["full_together"] = format_full_resources(list_full(resources))
+        shared["full_together"] = format_full_resources(list_full_resources(resources))
         nothing_full = explain_none_full(resources)
-    shares = _divide_work(jobs, alone, together)
+    shares = _divide_gpu_work(jobs, alone, together)
     for number, job in enumerate(jobs):
         solo = alone[number]
         columns = {
@@ -119,13 +124,13 @@ def compare_with_solos(
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
-        why = _explain_empty(columns, jobs, group_prediction, nothing_full)
-        energy, no_energy = _estimate_energy(job, shares[number])
-        _fill_in(job, columns | energy, why | no_energy)
+        why = _explain_empty_columns(columns, jobs, group_prediction, nothing_full)
+        energy, no_energy = _estimate_job_energy(job, shares[number])
+        _fill_in_columns(job, columns | energy, why | no_energy)
     return shares, facts
 
 
-def _fill_in(job: GroupJob, columns: Mapping[str, Any], why: Mapping[str, str]) -> None:
+def _fill_in_columns(job: GroupJob, columns: Mapping[str, Any], why: Mapping[str, str]) -> None:
     """Each of these columns gets its value, or the reason that it has none."""
     other = format_ending(job.status, job.reason) if job.status != "ok" else REASONS["not-reported"]
     for column, value in columns.items():
@@ -137,7 +142,7 @@ def _fill_in(job: GroupJob, columns: Mapping[str, Any], why: Mapping[str, str]) 
             job.missing[column] = why.get(column, other)
 
 
-def _explain_empty(
+def _explain_empty_columns(
     columns: Mapping[str, Any], jobs: Sequence[GroupJob], group_prediction: GroupPrediction, nothing_full: str
 ) -> dict[str, str]:
     why = {}
@@ -165,7 +170,7 @@ def find_shared_gpus(resolved: Sequence[ResolvedTrial], number: int) -> frozense
     return frozenset(used_by_others & set(resolved[number].gpu_uuids))
 
 
-def _divide_work(
+def _divide_gpu_work(
     jobs: Sequence[GroupJob], alone: Sequence[Row | None], together: Sequence[Row]
 ) -> list[Shares]:
     """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok.
@@ -191,7 +196,7 @@ def _divide_work(
     return shares_by_job
 
 
-def _estimate_energy(job: GroupJob, shares: Shares) -> tuple[dict[str, Any], dict[str, str]]:
+def _estimate_job_energy(job: GroupJob, shares: Shares) -> tuple[dict[str, Any], dict[str, str]]:
     """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}

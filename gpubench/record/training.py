@@ -10,13 +10,13 @@ from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.breakdown import summarize_breakdown
 from gpubench.record.epochs import (
     EpochRow,
-    compute_timing,
+    compute_timing_columns,
     make_epoch_rows,
-    make_stream_rows,
+    make_steady_rate_rows,
     make_windows,
 )
-from gpubench.record.outcome import Outcome, find_ending
-from gpubench.record.target import find_time_to_top1
+from gpubench.record.outcome import Outcome, classify_ending
+from gpubench.record.target import compute_time_to_top1_columns
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
@@ -26,7 +26,7 @@ from gpubench.schema.window import count_block_steps
 from gpubench.schema.workload import WORKLOADS
 
 
-def read_outcome(
+def make_outcome(
     job: Job,
     resolved: ResolvedTrial,
     done: Attempt,
@@ -40,10 +40,12 @@ def read_outcome(
     """
     t, ranks = job.trial, resolved.processes
     last_word = WORKLOADS[t.workload].last_word
-    status, reason = forced or find_ending(done.events, last_word, ranks, done.last_words, done.nodes)
+    status, reason = forced or classify_ending(done.events, last_word, ranks, done.last_words, done.nodes)
     if t.epochs is None:  # a rate was measured, not whole epochs
         block, _ = count_block_steps(resolved.workers // ranks, t.sync_every, breakdown=t.breakdown)
-        rows = make_stream_rows(done.events, ranks=ranks, batch_size=t.batch_size, block=block, shared=shared)
+        rows = make_steady_rate_rows(
+            done.events, ranks=ranks, batch_size=t.batch_size, block=block, shared=shared
+        )
     else:
         rows = make_epoch_rows(done.events, ranks=ranks, batch_size=t.batch_size)
     hello = next((e for e in done.events if isinstance(e, Hello)), None)
@@ -56,14 +58,16 @@ def read_outcome(
         windows=make_windows(rows, None),
     )
     results = [event for event in done.events if isinstance(event, Result)]
-    return _add_figures(outcome, job, rows, results) if status == "ok" else outcome
+    return _add_training_figures(outcome, job, rows, results) if status == "ok" else outcome
 
 
-def _add_figures(outcome: Outcome, job: Job, rows: Sequence[EpochRow], results: Sequence[Result]) -> Outcome:
+def _add_training_figures(
+    outcome: Outcome, job: Job, rows: Sequence[EpochRow], results: Sequence[Result]
+) -> Outcome:
     is_stream = job.trial.epochs is None
     first = next(r for r in results if r.rank == 0)
     images_per_epoch = first.steps_per_epoch * job.trial.batch_size
-    result = compute_timing(rows, is_stream=is_stream, images_per_epoch=images_per_epoch)
+    result = compute_timing_columns(rows, is_stream=is_stream, images_per_epoch=images_per_epoch)
     missing: dict[str, str] = {}
     if is_stream:
         missing["epochs_measured"] = missing["epoch_time_iqr_s"] = NO_EPOCHS
@@ -77,7 +81,10 @@ def _add_figures(outcome: Outcome, job: Job, rows: Sequence[EpochRow], results: 
         result["gpu_mem_allocated_mib"] = max(m.allocated_mib for m in memory)
         result["gpu_mem_reserved_mib"] = max(m.reserved_mib for m in memory)
         result["gpu_alloc_retries"] = sum(m.retries for m in memory)
-    for columns, why_not in (summarize_breakdown(results), find_time_to_top1(rows, job.trial.until_top1)):
+    for columns, why_not in (
+        summarize_breakdown(results),
+        compute_time_to_top1_columns(rows, job.trial.until_top1),
+    ):
         result |= columns
         missing |= why_not
     result["params_m"] = first.params_m
@@ -89,7 +96,7 @@ def _add_figures(outcome: Outcome, job: Job, rows: Sequence[EpochRow], results: 
         if result["loss"] is None:
             missing["loss"] = REASONS["diverged"]
     else:
-        missing["top1_pct"] = missing["loss"] = _explain_no_quality(job)
+        missing["top1_pct"] = missing["loss"] = _explain_no_top1(job)
     return replace(
         outcome,
         windows=make_windows(rows, images_per_epoch),
@@ -100,7 +107,7 @@ def _add_figures(outcome: Outcome, job: Job, rows: Sequence[EpochRow], results: 
     )
 
 
-def _explain_no_quality(job: Job) -> str:
+def _explain_no_top1(job: Job) -> str:
     """Why there is no top-1, where there is none."""
     if job.trial.epochs is None:
         return REASONS["rate"]

@@ -13,7 +13,7 @@ from typing import Any
 from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
-from gpubench.record.figures import Figures
+from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
     BEYOND_TURNS,
@@ -47,7 +47,7 @@ class WarningEvidence:
     job: Job
     resolved: ResolvedTrial
     ended: Outcome
-    seen: Figures
+    seen: WatchedFigures
     result: dict[str, Any]
     """The columns, as stored."""
     gpu_mib: int | None
@@ -116,14 +116,14 @@ def _warn_low_clock(case: WarningEvidence) -> str | None:
     )
 
 
-def _warn_spread(case: WarningEvidence) -> str | None:
+def _warn_epoch_time_spread(case: WarningEvidence) -> str | None:
     spread, middle = case.find_number("epoch_time_iqr_s"), case.find_number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
-def _warn_near_limit(case: WarningEvidence) -> str | None:
+def _warn_memory_near_limit(case: WarningEvidence) -> str | None:
     used, cap = case.find_number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL_PCT / 100 * limit:
@@ -134,7 +134,7 @@ def _warn_near_limit(case: WarningEvidence) -> str | None:
     )
 
 
-def _warn_retries(case: WarningEvidence) -> str | None:
+def _warn_allocator_retries(case: WarningEvidence) -> str | None:
     retries = case.find_number("gpu_alloc_retries")
     if not retries:
         return None
@@ -167,7 +167,7 @@ def _warn_other_load(case: WarningEvidence) -> str | None:
     return None
 
 
-def _warn_gaps(case: WarningEvidence) -> str | None:
+def _warn_sample_gaps(case: WarningEvidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
@@ -188,7 +188,7 @@ def _warn_diverged(case: WarningEvidence) -> str | None:
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
 
 
-def _warn_beyond_turns(case: WarningEvidence) -> str | None:
+def _warn_slower_than_turns(case: WarningEvidence) -> str | None:
     slowdown, membership = case.find_number("slowdown"), case.job.membership
     if slowdown is None or membership is None or slowdown <= BEYOND_TURNS * membership.size:
         return None
@@ -212,7 +212,7 @@ def _warn_skipped_images(case: WarningEvidence) -> str | None:
 Rule = Callable[[WarningEvidence], str | None]
 
 
-def _make_rule(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rule:
+def _make_fixed_sentence_rule(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rule:
     """A doubt whose sentence names no figure."""
     return lambda case: sentence if is_so(case) else None
 
@@ -222,45 +222,45 @@ RULES: Mapping[str, Rule] = {
     "desktop": _warn_desktop,
     "throttled": _warn_throttled,
     "low-clock": _warn_low_clock,
-    "spread": _warn_spread,
-    "near-limit": _warn_near_limit,
-    "retries": _warn_retries,
+    "spread": _warn_epoch_time_spread,
+    "near-limit": _warn_memory_near_limit,
+    "retries": _warn_allocator_retries,
     "cpu-starved": _warn_cpu_starved,
     "other-load": _warn_other_load,
     "unbound-cpus": _warn_unbound_cpus,
-    "gaps": _warn_gaps,
+    "gaps": _warn_sample_gaps,
     "diverged": _warn_diverged,
-    "dp": _make_rule(
+    "dp": _make_fixed_sentence_rule(
         lambda case: case.job.trial.strategy == "dp",
         "DataParallel copies the model in every step, from one process; prefer ddp",
     ),
     # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
-    "dp-channels-last": _make_rule(
+    "dp-channels-last": _make_fixed_sentence_rule(
         lambda case: case.job.trial.strategy == "dp" and case.job.trial.memory_format == "channels_last",
         "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in every "
         "step; use memory_format=contiguous or ddp",
     ),
-    "compile-cache": _make_rule(
+    "compile-cache": _make_fixed_sentence_rule(
         lambda case: case.job.trial.execution == "compile",
         "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache",
     ),
-    "breakdown": _make_rule(
+    "breakdown": _make_fixed_sentence_rule(
         lambda case: case.job.trial.breakdown,
         "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take "
         "times from a row without --breakdown",
     ),
     "skipped-images": _warn_skipped_images,
-    "shared-gpu": _make_rule(
+    "shared-gpu": _make_fixed_sentence_rule(
         lambda case: case.neighbours.on_gpus,
         "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
         "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone",
     ),
-    "solo-stale": _make_rule(
+    "solo-stale": _make_fixed_sentence_rule(
         lambda case: case.stale_solo,
         "the same trial alone was measured under other versions of torch, driver or gpubench; --retry stale measures "
         "it again",
     ),
-    "beyond-turns": _warn_beyond_turns,
+    "beyond-turns": _warn_slower_than_turns,
     "faster-together": lambda case: describe_speedup_doubt(case.find_number("slowdown")),
 }
 """The code of each entry -> the function that says the sentence, or None where there is no such doubt."""

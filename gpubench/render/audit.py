@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.analyze.audit import VERDICTS, RuleFinding
 from gpubench.basics.folding import wrap_sentence
-from gpubench.basics.quoted import clean_line, to_json
+from gpubench.basics.quoted import clean_line, format_readable_json
 from gpubench.render.markdown import escape_markdown
 from gpubench.render.terminal import WIDTH
 from gpubench.render.words import UNKNOWN, format_number, join_words
@@ -125,7 +125,7 @@ def format_text(name: str, findings: Sequence[RuleFinding], width: int = WIDTH) 
         place = f"{finding.number:>2}  {finding.verdict:<{max(map(len, VERDICTS))}}  "
         line = f"{place}{RULES[finding.number][0]}: {describe_finding(finding)}"
         lines += wrap_sentence(line, max(40, width), hang=" " * len(place))
-    return "\n".join((*lines, "", *wrap_sentence(summarize(name, findings), width))) + "\n"
+    return "\n".join((*lines, "", *wrap_sentence(describe_verdict_counts(name, findings), width))) + "\n"
 
 
 def format_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
@@ -136,7 +136,7 @@ def format_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
         for finding in findings
     ]
     heading = ["|  | rule | verdict | what the data show |", "| ---: | :--- | :--- | :--- |"]
-    return "\n".join((*heading, *rows, "", escape_markdown(summarize(name, findings)))) + "\n"
+    return "\n".join((*heading, *rows, "", escape_markdown(describe_verdict_counts(name, findings)))) + "\n"
 
 
 def format_json(findings: Sequence[RuleFinding]) -> str:
@@ -145,11 +145,11 @@ def format_json(findings: Sequence[RuleFinding]) -> str:
     for finding in findings:
         rule, way = RULES[finding.number]
         data = {**asdict(finding), "rule": rule, "way": way, "finding": describe_finding(finding)}
-        lines.append(to_json(data, default=str) + "\n")
+        lines.append(format_readable_json(data, default=str) + "\n")
     return "".join(lines)
 
 
-def summarize(name: str, findings: Sequence[RuleFinding]) -> str:
+def describe_verdict_counts(name: str, findings: Sequence[RuleFinding]) -> str:
     """`results/x: of 13 rules 7 kept, 2 broken, 4 not decidable`."""
     counts = Counter(finding.verdict for finding in findings)
     listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)

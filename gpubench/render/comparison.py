@@ -8,16 +8,16 @@ from typing import Any
 
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.folding import HANG
-from gpubench.basics.quoted import clean_line, to_json
-from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison, FigureName
+from gpubench.basics.quoted import clean_line, format_readable_json
+from gpubench.core.comparison import FIGURES, ComparedTrial, Comparison, FigureChange, FigureName
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.json import value_to_data
 from gpubench.render.markdown import escape_markdown, format_tables
 from gpubench.render.terminal import TO_ASCII, WIDTH, render_grid, wrap_text
 from gpubench.render.words import (
     count_things,
-    format_advice,
-    format_axis,
+    format_axis_value,
+    format_remedy_advice,
     format_signed,
     format_significant,
     join_words,
@@ -60,11 +60,11 @@ def format_text(
 ) -> str:
     """A comparison as lines, ending in a newline. `is_rich`: for a terminal, which shows more than ASCII."""
     lines = [part for line in describe_sides(comparison) for part in wrap_text(line, width)]
-    lines += ["", *(part for line in format_answers(comparison) for part in wrap_text(line, width))]
+    lines += ["", *(part for line in list_conclusion_lines(comparison) for part in wrap_text(line, width))]
     if comparison.changes:
         grid = render_grid(make_changes_grid(comparison, sort), width, is_rich)
         lines += ["", *(line.plain for line in grid)]
-    for head, *names in list_unmatched(comparison):
+    for head, *names in list_uncompared_trials(comparison):
         lines += [
             "",
             f"{head}:",
@@ -75,14 +75,14 @@ def format_text(
 
 def format_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
     """A comparison as Markdown, for a pull request."""
-    answer, *others = map(escape_markdown, format_answers(comparison))
+    answer, *others = map(escape_markdown, list_conclusion_lines(comparison))
     blocks = [
         "  \n".join(map(escape_markdown, describe_sides(comparison))),
         "\n".join([f"- **{answer}**", *(f"- {line}" for line in others)]),
         *(format_tables(make_changes_grid(comparison, sort)) if comparison.changes else []),
         *(
             "\n".join([f"{escape_markdown(head)}:", "", *(f"- {escape_markdown(name)}" for name in names)])
-            for head, *names in list_unmatched(comparison)
+            for head, *names in list_uncompared_trials(comparison)
         ),
     ]
     return "\n\n".join(blocks) + "\n"
@@ -103,22 +103,22 @@ def format_json(comparison: Comparison) -> str:
         ],
         "regressions": [{"b": trial.b, "figure": change.figure} for trial, change in comparison.regressions]
         + [{"b": b, "figure": "status"} for _, b in comparison.broken_trials],
-        "is_excluded": comparison.is_excluded if comparison.threshold is not None else None,
+        "is_excluded": comparison.is_regression_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
-        "text": format_answers(comparison),
+        "text": list_conclusion_lines(comparison),
     }
-    return to_json(replace_non_finite(data), indent=1) + "\n"
+    return format_readable_json(replace_non_finite(data), indent=1) + "\n"
 
 
-def change_to_data(change: Change) -> dict[str, Any]:
+def change_to_data(change: FigureChange) -> dict[str, Any]:
     """A figure of one trial: both sides' and the change in per cent (top-1: points), with what is known of it."""
     return {
         **value_to_data(change),
-        "change": compute_change(change),
+        "change": compute_change_pct(change),
         "answer": name_direction(change),
         "verdict": "unknown" if change.verdict is None else change.verdict.word,
         "is_regression": change.is_regression,
-        "is_excluded": change.is_excluded,
+        "is_excluded": change.is_regression_excluded,
     }
 
 
@@ -136,15 +136,17 @@ def describe_sides(comparison: Comparison) -> list[str]:
     if comparison.unlike:
         unlike = []
         for column, sides in comparison.unlike.items():
-            values = [join_words(map(format_axis, side or ("not known",))) for side in sides if any(sides)]
+            values = [
+                join_words(map(format_axis_value, side or ("not known",))) for side in sides if any(sides)
+            ]
             unlike.append(" ".join([UNLIKE.get(column, column), " against ".join(values)]).strip())
         lines.append(f"Not alike: {'; '.join(unlike)}.")
-    if comparison.is_guess:
+    if comparison.is_matched_by_guess:
         lines.append("No trial of A is one of B in all its fields, so the pairs are a guess.")
     return lines
 
 
-def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) -> str:
+def name_compared_trial(comparison: Comparison, row: int, varied: Sequence[str] = ()) -> str:
     """A trial by what tells it apart from others: `batch 16`, `batch 16 (1 of 2, 2 copies)`.
 
     `varied`: the fields that do; those of the trials that were compared where none are given.
@@ -161,10 +163,10 @@ def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) 
 # ---- what both sides come to ----
 
 
-def format_answers(comparison: Comparison) -> list[str]:
+def list_conclusion_lines(comparison: Comparison) -> list[str]:
     """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
     lines = [explain_obstacle(comparison)] if comparison.obstacle else []
-    if comparison.is_senseless:
+    if comparison.is_incomparable:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
         lines.append(_describe_regression(comparison, f"{100 * comparison.threshold:g} %"))
@@ -172,7 +174,7 @@ def format_answers(comparison: Comparison) -> list[str]:
     for name in FIGURES:
         for change in (trial.changes[name] for trial in comparison.trials if name in trial.changes):
             answers.setdefault(format_figure_title(change).partition(" (")[0], Counter())[
-                format_answer(change)
+                describe_change(change)
             ] += 1
     for title, words in answers.items():
         lines.append(f"{title} of B: {'; '.join(f'{count} {word}' for word, count in words.items())}.")
@@ -183,7 +185,7 @@ def format_answers(comparison: Comparison) -> list[str]:
             "sides."
         )
     if comparison.remedy:
-        lines.append(f"{format_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
+        lines.append(f"{format_remedy_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(f"{count}: some processes are the same on both sides, and tell of no difference.")
@@ -208,7 +210,7 @@ def _describe_regression(comparison: Comparison, limit: str) -> str:
     if worse:
         counts = "; ".join(f"{what} of {count_things(count, 'trial')}" for what, count in worse.items())
         return f"Regression beyond {limit}: {counts}."
-    if comparison.is_excluded:
+    if comparison.is_regression_excluded:
         return f"No regression beyond {limit}: it is excluded everywhere."
     return f"No regression beyond {limit} is shown, and it is not excluded everywhere."
 
@@ -225,8 +227,8 @@ def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
             continue
         scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
         a, b = (format_significant(value * scale, 4) for value in (change.a, change.b))
-        answer = format_answer(change) + (", regression" if change.is_regression else "")
-        texts = (name_compared(comparison, trial.b), a, b, answer, format_figure_change(change))
+        answer = describe_change(change) + (", regression" if change.is_regression else "")
+        texts = (name_compared_trial(comparison, trial.b), a, b, answer, format_figure_change(change))
         is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
         row = GridRow(tuple(map(GridCell, texts)), is_warned=is_warned)
         groups.setdefault(format_figure_title(change), []).append(row)
@@ -245,7 +247,7 @@ def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTr
         if sort in FIGURES:
             sign = 1 if sort == "top1" else -1
             change = trial.changes.get(sort)
-            return change is None, 0.0 if change is None else sign * compute_change(change)
+            return change is None, 0.0 if change is None else sign * compute_change_pct(change)
         value = comparison.rows[trial.b].fields.get(sort or "")
         is_number = isinstance(value, (int, float))
         return not is_number, value if is_number else str(value)
@@ -253,19 +255,25 @@ def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTr
     return comparison.trials if sort is None else sorted(comparison.trials, key=rank)
 
 
-def list_unmatched(comparison: Comparison) -> list[list[str]]:
+def list_uncompared_trials(comparison: Comparison) -> list[list[str]]:
     """What was not compared: for each reason its head, and a line a trial."""
     rows = comparison.rows
     lists = {
         "Not both ended ok": [
-            f"{name_compared(comparison, b)} ({name_ending(rows[a].endings)} in A, {name_ending(rows[b].endings)} in B)"
+            f"{name_compared_trial(comparison, b)} "
+            f"({name_ending(rows[a].endings)} in A, {name_ending(rows[b].endings)} in B)"
             for a, b in comparison.not_ok
         ],
         "Several match": [
-            f"{name_compared(comparison, a[0])} ({len(a)} in A, {len(b)} in B)" for a, b in comparison.several
+            f"{name_compared_trial(comparison, a[0])} ({len(a)} in A, {len(b)} in B)"
+            for a, b in comparison.several
         ],
-        "Only in A": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_a],
-        "Only in B": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_b],
+        "Only in A": [
+            name_compared_trial(comparison, row, comparison.varied_alone) for row in comparison.only_a
+        ],
+        "Only in B": [
+            name_compared_trial(comparison, row, comparison.varied_alone) for row in comparison.only_b
+        ],
     }
     return [
         [
@@ -281,7 +289,7 @@ def list_unmatched(comparison: Comparison) -> list[list[str]]:
 # ---- one figure of one trial ----
 
 
-def format_figure_title(change: Change) -> str:
+def format_figure_title(change: FigureChange) -> str:
     """The head of a figure's rows: `Time per image (ms)`."""
     name, unit, *_ = FIGURE_WORDS[change.figure]
     if change.is_per_epoch:
@@ -289,35 +297,36 @@ def format_figure_title(change: Change) -> str:
     return f"{name} ({unit})"
 
 
-def name_direction(change: Change) -> str:
+def name_direction(change: FigureChange) -> str:
     """What B is: `faster`, `the same`, `unknown`."""
     *_, less, more = FIGURE_WORDS[change.figure]
     return {"less": less, "more": more, "same": "the same", "unknown": "unknown"}[change.direction]
 
 
-def format_answer(change: Change) -> str:
+def describe_change(change: FigureChange) -> str:
     """What B is, or why that can't be told: `slower, likely`, `other images`."""
     word = REASONS[change.reason] if change.reason else name_direction(change)
     is_likely = change.verdict is not None and change.verdict.word == "likely"
     return f"{word}, likely" if is_likely else word
 
 
-def compute_change(change: Change) -> float:
+def compute_change_pct(change: FigureChange) -> float:
     """In per cent of A's figure; of top-1 in points."""
     return change.b - change.a if change.figure == "top1" else 100 * (change.b / change.a - 1)
 
 
-def format_figure_change(change: Change) -> str:
+def format_figure_change(change: FigureChange) -> str:
     """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
-    text = _format_share(compute_change(change))
+    text = _format_signed_number(compute_change_pct(change))
     verdict, is_points = change.verdict, change.figure == "top1"
     if verdict and verdict.low is not None and verdict.high is not None:
         low, high = (
-            _format_share(end if is_points else 100 * (end - 1)) for end in (verdict.low, verdict.high)
+            _format_signed_number(end if is_points else 100 * (end - 1))
+            for end in (verdict.low, verdict.high)
         )
         text += f" ({low} to {high})" if low != high else ""
     return text if is_points else f"{text} %"
 
 
-def _format_share(value: float) -> str:
+def _format_signed_number(value: float) -> str:
     return format_signed(value, 1 if abs(value) < 99.95 else 0)

@@ -31,21 +31,21 @@ FOR_PAGES = re.compile(r' (class|role|aria-[a-z]+|pointer-events)="[^"]*"')
 """Attributes that Vega writes for pages on which a picture is alive: a quarter of a file that is only looked at."""
 
 
-def has_converter() -> bool:
+def has_vl_convert() -> bool:
     """Whether vl-convert is installed."""
     return importlib.util.find_spec(MODULE) is not None
 
 
-def check_converter() -> None:
+def check_vl_convert() -> None:
     """Raises UnusableError where vl-convert is not installed."""
-    if not has_converter():
+    if not has_vl_convert():
         raise UnusableError(f"pictures need vl-convert, which is not installed: pip install {PACKAGE}")
 
 
-def draw_file(description: Vega, form: str, scale: float = 1.0) -> bytes:
+def draw_file_bytes(description: Vega, form: str, scale: float = 1.0) -> bytes:
     """The picture as a file. `form`: a key of FORMS. `scale`: of its size. Raises UnusableError where vl-convert is
     missing."""
-    check_converter()
+    check_vl_convert()
     import vl_convert
 
     with as_file(files(gpubench.render).joinpath("fonts")) as folder:
@@ -53,7 +53,7 @@ def draw_file(description: Vega, form: str, scale: float = 1.0) -> bytes:
         return FORMS[form](vl_convert, description, scale)
 
 
-def draw_svg(converter: ModuleType, description: Vega, scale: float) -> bytes:
+def draw_svg_bytes(converter: ModuleType, description: Vega, scale: float) -> bytes:
     """UTF-8. Its title, which screen readers read, is the answer."""
     return convert_to_svg(converter, description, scale).encode(errors="replace")
 
@@ -70,21 +70,21 @@ def convert_to_svg(converter: ModuleType, description: Vega, scale: float) -> st
     return f"{head}{end}{about}{body}\n"
 
 
-def draw_png(converter: ModuleType, description: Vega, scale: float) -> bytes:
+def draw_png_bytes(converter: ModuleType, description: Vega, scale: float) -> bytes:
     png: bytes = converter.vegalite_to_png(
         description, vl_version=VEGA_LITE, scale=PNG_SCALE * scale, allowed_base_urls=[]
     )
     return png
 
 
-def draw_pdf(converter: ModuleType, description: Vega, scale: float) -> bytes:
+def draw_pdf_bytes(converter: ModuleType, description: Vega, scale: float) -> bytes:
     pdf: bytes = converter.svg_to_pdf(convert_to_svg(converter, description, PDF_SCALE * scale))
     return pdf
 
 
 FORMS: Mapping[str, Callable[[ModuleType, Vega, float], bytes]] = {
-    "svg": draw_svg,
-    "png": draw_png,
-    "pdf": draw_pdf,
+    "svg": draw_svg_bytes,
+    "png": draw_png_bytes,
+    "pdf": draw_pdf_bytes,
 }
 """Ending of a file -> what draws it."""

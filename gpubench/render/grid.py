@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpubench.basics.quoted import clean_line
-from gpubench.core.findings import join_overlaps, list_groups
+from gpubench.core.findings import collect_job_groups, format_possible_overlaps
 from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.schema.cell import format_cell
@@ -47,7 +47,7 @@ class GridRow:
     is_pending: bool = False
     """Whether it is still to be measured."""
 
-    def list_texts(self) -> list[str]:
+    def list_texts_with_ending(self) -> list[str]:
         """The texts of its cells, its ending in the first that is empty."""
         texts = [cell.text for cell in self.cells]
         if self.ending and "" in texts:
@@ -84,7 +84,7 @@ class Grid:
 def make_grid(report: Report) -> Grid:
     """The report's table as text."""
     headings = [words.format_column_heading(report, column) for column in report.columns]
-    jobs = {group.rows: words.name_group(report, group) for group in list_groups(report.findings)}
+    jobs = {group.rows: words.name_group(report, group) for group in collect_job_groups(report.findings)}
     groups = []
     for group in report.groups:
         common = {row.warnings for row in group.rows}
@@ -129,9 +129,9 @@ def make_cell(column: ReportColumn, cell: Cell) -> GridCell:
 def format_value(column: ReportColumn, value: Any) -> str:
     """A value by its column: `1,234`, `4.90`, `+62 %`, `0.78 / 1.41`, `1.87–1.99`."""
     if column.name == "overlap":
-        return join_overlaps([value] if isinstance(value, str) else value)
+        return format_possible_overlaps([value] if isinstance(value, str) else value)
     if isinstance(value, (tuple, list)):
-        return _format_values(column, value)
+        return _format_job_values(column, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return clean_line(value if isinstance(value, str) else format_cell(value), 80)
     if value != value:
@@ -152,7 +152,7 @@ def format_value(column: ReportColumn, value: Any) -> str:
     return words.format_significant(value, 2 if column.name == "gmacs_per_image" else 3)
 
 
-def _format_values(column: ReportColumn, values: Sequence[Any]) -> str:
+def _format_job_values(column: ReportColumn, values: Sequence[Any]) -> str:
     """Values of several jobs; empty ones as a dash."""
     texts = [words.UNKNOWN if value is None else format_value(column, value) for value in values]
     numbers = [value for value in values if isinstance(value, (int, float))]

@@ -8,7 +8,7 @@ from html import escape
 
 from gpubench.core.report import Report
 from gpubench.render import words
-from gpubench.render.draw import draw_file, has_converter
+from gpubench.render.draw import draw_file_bytes, has_vl_convert
 from gpubench.render.grid import Grid, make_grid
 from gpubench.render.pictures.pictures import list_pictures
 
@@ -20,7 +20,7 @@ def format_html(reports: Sequence[Report]) -> str:
 
 
 def _format_report(report: Report) -> str:
-    name, *facts = words.describe_facts(report)
+    name, *facts = words.list_heading_facts(report)
     lines = words.list_sentences(report)
     answers = [line.text for line in lines if line.kind == "answer"]
     items = [line.marked_text for line in lines if line.kind != "answer"]
@@ -31,16 +31,16 @@ def _format_report(report: Report) -> str:
         *(f"<p><b>{escape(answer)}</b></p>" for answer in answers),
         format_table(make_grid(report)),
         _format_paragraph(words.format_legend(report)),
-        _draw_main(report) if has_converter() else "",
+        _draw_main_picture(report) if has_vl_convert() else "",
         f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in items)}</ul>" if items else "",
     ]
     return "".join(parts)
 
 
-def _draw_main(report: Report) -> str:
+def _draw_main_picture(report: Report) -> str:
     """The main picture as an image inside the page; empty where the report has none."""
     for picture in list_pictures(report):
-        content = b64encode(draw_file(picture.description, "svg")).decode("ascii")
+        content = b64encode(draw_file_bytes(picture.description, "svg")).decode("ascii")
         return f'<p><img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{content}"></p>'
     return ""
 
@@ -60,7 +60,7 @@ def format_table(grid: Grid) -> str:
             title = escape(group.head + " !" * group.is_warned)
             body.append(f'<tr><th colspan="{len(sides)}" style="text-align: left">{title}</th></tr>')
         for row in group.rows:
-            name, *texts = row.list_texts()
+            name, *texts = row.list_texts_with_ending()
             body.append(
                 _format_row("td", [name + " !" * row.is_warned, *texts], sides, is_bold=row.is_answer)
             )

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from gpubench.basics.finite import replace_non_finite
-from gpubench.basics.quoted import to_json
+from gpubench.basics.quoted import format_readable_json
 from gpubench.core.claims import Claim
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report, ReportRow
@@ -20,7 +20,10 @@ VERSION = 1
 
 def format_text(reports: Sequence[Report]) -> str:
     """All reports as one JSON document, ending in a newline."""
-    return to_json({"version": VERSION, "reports": list(map(report_to_data, reports))}, indent=1) + "\n"
+    return (
+        format_readable_json({"version": VERSION, "reports": list(map(report_to_data, reports))}, indent=1)
+        + "\n"
+    )
 
 
 def report_to_data(report: Report) -> dict[str, Any]:
@@ -64,9 +67,9 @@ def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
     return {
         "question": finding.question,
         "verdict": finding.word,
-        "text": words.format_finding(report, finding),
+        "text": words.format_finding_lines(report, finding),
         "choice": value_to_data(finding.choice),
-        "effect": _measure_effect(finding.claims),
+        "effect": _compute_effect_range(finding.claims),
         "claims": [_claim_to_data(claim) for claim in finding.claims],
         "rows": list(finding.rows),
         "warnings": list(finding.warnings),
@@ -75,12 +78,12 @@ def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _measure_effect(claims: Sequence[Claim]) -> dict[str, Any] | None:
+def _compute_effect_range(claims: Sequence[Claim]) -> dict[str, Any] | None:
     """Between what the figures of a finding's claims lie, and the ends of their intervals; of its first metric."""
     alike = [claim for claim in claims if claim.metric == claims[0].metric]
     if not alike:
         return None
-    figures = [words.find_claim_figure(claim) for claim in alike]
+    figures = [words.compute_claim_figure(claim) for claim in alike]
     lows = [claim.decided.low for claim in alike]
     highs = [claim.decided.high for claim in alike]
     return {
@@ -101,7 +104,7 @@ def _claim_to_data(claim: Claim) -> dict[str, Any]:
         "candidate": claim.candidate,
         "baseline": claim.baseline,
         "is_ratio": evidence.is_log,
-        "figure": words.find_claim_figure(claim),
+        "figure": words.compute_claim_figure(claim),
         "low": verdict.low,
         "high": verdict.high,
         "p": verdict.p,

@@ -39,21 +39,21 @@ def format_text(reports: Sequence[Report]) -> str:
 
 def _format_report(report: Report) -> str:
     grid = make_grid(report)
-    caption = words.format_question(report) or words.describe_facts(report)[0]
-    facts = " · ".join(words.describe_facts(report))
+    caption = words.format_question(report) or words.list_heading_facts(report)[0]
+    facts = " · ".join(words.list_heading_facts(report))
     lines = [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{escape_latex(caption)}}}",
         rf"\par{{\small {escape_latex(facts)}\par}}",
-        *_format_table(grid, _list_rows(grid)),
+        *_format_table(grid, _format_rows_with_heads(grid)),
         *_format_notes(report),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _list_rows(grid: Grid) -> list[str]:
+def _format_rows_with_heads(grid: Grid) -> list[str]:
     """Rows, the first of a group with its head above it."""
     rows = []
     for number, group in enumerate(grid.groups):

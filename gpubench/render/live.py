@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from gpubench.basics.encodable import replace_unencodable_signs
-from gpubench.basics.quiet_pipe import discard_streams
+from gpubench.basics.quiet_pipe import redirect_all_to_devnull
 from gpubench.basics.words import clean_line, format_count
 from gpubench.core.report import Cell, Report, ReportRow
 from gpubench.plan.outlook import format_round_number
-from gpubench.plan.rounds import ONE, Rounds
+from gpubench.plan.rounds import ONE, RoundLimits
 from gpubench.render.grid import GridRow, make_grid
 from gpubench.render.running import (
     LiveProgress,
     describe_group_end,
     describe_trial_end,
-    draw_rounds,
+    draw_round_bars,
     find_failed_row,
-    find_log,
+    find_failure_log,
     render_progress,
 )
-from gpubench.render.terminal import make_layout, render_block
+from gpubench.render.terminal import make_grid_layout, render_column_block
 from gpubench.render.words import format_leader
 from gpubench.schema.row import Row
 
@@ -73,7 +73,7 @@ class View:
     def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
         """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
 
-    def show_round_start(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         """Round `number` (from 1) begins, and has something to run."""
 
     def show_round_end(self, line: str) -> None:
@@ -116,12 +116,12 @@ class PlainView(View):
         self.say(f"[{number}/{total}] {label}  started")
 
     def show_trial_end(self, number: int, total: int, label: str, row: Row) -> None:
-        self._say_end(describe_trial_end(number, total, label, row), row)
+        self._say_trial_end(describe_trial_end(number, total, label, row), row)
 
     def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._say_end(describe_group_end(number, total, label, rows), find_failed_row(rows))
+        self._say_trial_end(describe_group_end(number, total, label, rows), find_failed_row(rows))
 
-    def show_round_start(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         if number > 1:
             self.say(format_round_number(number, rounds))
 
@@ -129,8 +129,8 @@ class PlainView(View):
         if self._tables:
             self.say(line)
 
-    def _say_end(self, line: str, row: Row) -> None:
-        log = find_log(row)
+    def _say_trial_end(self, line: str, row: Row) -> None:
+        log = find_failure_log(row)
         self.say(f"{line}  (see {log})" if log else line)
 
     def say(self, text: str) -> None:
@@ -148,7 +148,7 @@ class LiveView(PlainView):
         self._is_gone = False
         """Whether nobody looks on any more: the terminal hung up."""
         self._last: LiveProgress | None = None
-        self._round: tuple[int, Rounds] = (1, ONE)
+        self._round: tuple[int, RoundLimits] = (1, ONE)
         self._report: LiveReport | None = None
         self._table: tuple[tuple[object, ...], list[Text]] = ((), [])
         """Lines of the table, and for what they were laid out."""
@@ -171,7 +171,7 @@ class LiveView(PlainView):
         below = list(render_progress(progress, width).split("\n"))
         number, rounds = self._round
         if rounds.most > 1:
-            below.insert(0, draw_rounds(number, rounds, progress.done, progress.total, width))
+            below.insert(0, draw_round_bars(number, rounds, progress.done, progress.total, width))
         lines = [*self._render_table(progress, width, height - 1 - len(below)), *below][-height:]
         for line in lines:
             line.plain = replace_unencodable_signs(line.plain, self.console.encoding)
@@ -189,19 +189,19 @@ class LiveView(PlainView):
                 self._live.start()
             self._live.update(frame, refresh=True)
 
-        self._draw_if_open(draw)
+        self._draw_unless_terminal_gone(draw)
 
-    def _draw_if_open(self, act: Callable[[], object]) -> None:
+    def _draw_unless_terminal_gone(self, act: Callable[[], object]) -> None:
         if not self._is_gone:
             try:
                 act()
             except OSError:
                 self._is_gone = True
-                discard_streams(
+                redirect_all_to_devnull(
                     self.console.file
                 )  # what it holds back would fail once more at the interpreter's end
 
-    def show_round_start(self, number: int, rounds: Rounds) -> None:
+    def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         self._round = (number, rounds)
 
     def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
@@ -224,27 +224,27 @@ class LiveView(PlainView):
             self._table = (key, [*table, Text()] if table else [])
         return self._table[1]
 
-    def _say_end(self, line: str, row: Row) -> None:
+    def _say_trial_end(self, line: str, row: Row) -> None:
         if row.status == "ok" and self._table[1]:
             return  # the table says it, and hundreds of lines would say no more
         style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
-        self._print_styled(line, style)
-        if log := find_log(row):
-            self._print_styled(f"  log: {log}", style)
+        self._print_styled_line(line, style)
+        if log := find_failure_log(row):
+            self._print_styled_line(f"  log: {log}", style)
 
     def say(self, text: str) -> None:
-        self._print_styled(clean_line(text))
+        self._print_styled_line(clean_line(text))
 
-    def _print_styled(self, line: str, style: str = "") -> None:
+    def _print_styled_line(self, line: str, style: str = "") -> None:
         """A line that stays. The terminal wraps it, so that a path in it can be copied."""
         from rich.text import Text
 
         text = Text(replace_unencodable_signs(line, self.console.encoding), style)
-        self._draw_if_open(lambda: self.console.print(text, soft_wrap=True, highlight=False))
+        self._draw_unless_terminal_gone(lambda: self.console.print(text, soft_wrap=True, highlight=False))
 
     def close(self) -> None:
         if self._live is not None:
-            self._draw_if_open(self._live.stop)
+            self._draw_unless_terminal_gone(self._live.stop)
             self._live = None
 
 
@@ -260,7 +260,7 @@ def render_live_table(
     """
     from rich.text import Text
 
-    report = split_pending_rows(live_report.report)
+    report = expand_pending_rows(live_report.report)
     grid = make_grid(report)
     label = live_report.rows.get(trial_id)
     bar = next((n for n, column in enumerate(report.columns) if column.name == "images_per_s"), 0)
@@ -278,8 +278,8 @@ def render_live_table(
                 row = running = replace(row, cells=tuple(cells))
             rows.append(row)
         groups.append(replace(group, rows=tuple(rows)))
-    layout = make_layout(replace(grid, groups=tuple(groups)), width, True)
-    placed = render_block(layout, layout.split_columns()[0])
+    layout = make_grid_layout(replace(grid, groups=tuple(groups)), width, True)
+    placed = render_column_block(layout, layout.split_columns_into_blocks()[0])
     lines = [line for _, line in placed]
     heading = 2 + any(layout.grid.series)
     leader = format_leader(report)
@@ -300,16 +300,16 @@ def is_pending(row: ReportRow) -> bool:
     return row.status == "missing"
 
 
-def split_pending_rows(report: Report) -> Report:
+def expand_pending_rows(report: Report) -> Report:
     """The report with a line for each row that is still to be measured."""
     groups = tuple(
-        replace(group, rows=tuple(part for row in group.rows for part in _split_row(report, row)))
+        replace(group, rows=tuple(part for row in group.rows for part in _expand_pending_row(report, row)))
         for group in report.groups
     )
     return replace(report, groups=groups)
 
 
-def _split_row(report: Report, row: ReportRow) -> list[ReportRow]:
+def _expand_pending_row(report: Report, row: ReportRow) -> list[ReportRow]:
     if not is_pending(row) or not row.skipped:
         return [row]
     return [

@@ -18,7 +18,7 @@ def format_text(reports: Sequence[Report]) -> str:
 
 
 def _format_report(report: Report) -> str:
-    name, *facts = map(escape_markdown, words.describe_facts(report))
+    name, *facts = map(escape_markdown, words.list_heading_facts(report))
     items = []
     for line in words.list_sentences(report):
         text = escape_markdown(line.marked_text)
@@ -47,14 +47,14 @@ def format_tables(grid: Grid) -> list[str]:
     blocks = []
     for group in grid.groups:
         blocks += [f"**{escape_markdown(group.head)}**{' !' * group.is_warned}"] if group.head else []
-        rows = [headings, rules, *(_list_cells(row) for row in group.rows)]
+        rows = [headings, rules, *(_format_cells(row) for row in group.rows)]
         blocks.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     return blocks
 
 
-def _list_cells(row: GridRow) -> list[str]:
+def _format_cells(row: GridRow) -> list[str]:
     """Cells of a row, with the answer's in bold."""
-    cells = [escape_markdown(text) for text in row.list_texts()]
+    cells = [escape_markdown(text) for text in row.list_texts_with_ending()]
     if row.is_answer:
         cells = [f"**{cell}**" if cell else "" for cell in cells]
     return [cells[0] + " !" * row.is_warned, *cells[1:]]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.basics.quoted import clean_line
-from gpubench.basics.words import format_machine_name
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup
+from gpubench.basics.words import format_hardware_key
+from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictionNote
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.markdown import escape_markdown, format_tables
 from gpubench.render.terminal import TO_ASCII, WIDTH, render_grid, wrap_text
@@ -43,23 +43,23 @@ def format_text(predictions: Predictions, *, width: int = WIDTH, is_rich: bool =
 
     `is_rich`: for a terminal, which shows more than ASCII.
     """
-    lines = wrap_text(describe_origin(predictions), width)
+    lines = wrap_text(describe_source_machine(predictions), width)
     for group in predictions.groups:
         lines += ["", *wrap_text(clean_line(group.name), width), ""]
         if isinstance(group, PredictedGroup):
             lines += [*(line.plain for line in render_grid(make_jobs_grid(group), width, is_rich)), ""]
-        lines += [part for sentence in describe_group(group) for part in wrap_text(sentence, width)]
+        lines += [part for sentence in list_group_sentences(group) for part in wrap_text(sentence, width)]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
 def format_markdown(predictions: Predictions) -> str:
     """The same as Markdown."""
-    blocks = [escape_markdown(describe_origin(predictions))]
+    blocks = [escape_markdown(describe_source_machine(predictions))]
     for group in predictions.groups:
         blocks.append(f"**{escape_markdown(clean_line(group.name))}**")
         if isinstance(group, PredictedGroup):
             blocks += format_tables(make_jobs_grid(group))
-        blocks.append("\n".join(f"- {escape_markdown(sentence)}" for sentence in describe_group(group)))
+        blocks.append("\n".join(f"- {escape_markdown(sentence)}" for sentence in list_group_sentences(group)))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -79,15 +79,15 @@ def make_jobs_grid(group: PredictedGroup) -> Grid:
     return Grid(("",) * count, HEADINGS[:count], is_number, (GridGroup("", tuple(rows)),))
 
 
-def describe_origin(predictions: Predictions) -> str:
+def describe_source_machine(predictions: Predictions) -> str:
     """Of which machine the rows are."""
     stored = predictions.stored
     counts = [(len(stored.machine.gpus), "GPU"), (stored.cpus or 0, "CPU")]
     hardware = ", ".join(count_things(count, thing) for count, thing in counts if count)
-    name = clean_line(format_machine_name(stored.key)) + (f" ({hardware})" if hardware else "")
+    name = clean_line(format_hardware_key(stored.key)) + (f" ({hardware})" if hardware else "")
     sentences = [f"By results of {name}{'' if stored.is_here else ', which is not this machine'}."]
     if stored.other_machines:
-        machines = join_words(clean_line(format_machine_name(machine)) for machine in stored.other_machines)
+        machines = join_words(clean_line(format_hardware_key(machine)) for machine in stored.other_machines)
         sentences.append(f"Results of {machines} are left out.")
     if predictions.filled:
         fields = ", ".join(f"{name}={clean_line(value)}" for name, value in predictions.filled.items())
@@ -97,7 +97,7 @@ def describe_origin(predictions: Predictions) -> str:
     return " ".join(sentences)
 
 
-def describe_group(group: PredictedGroup | NoPrediction) -> list[str]:
+def list_group_sentences(group: PredictedGroup | NoPrediction) -> list[str]:
     """The answer in a sentence, what speaks for it, and what weakens it; or why there is none."""
     if isinstance(group, NoPrediction):
         return [f"Not predicted: {'; '.join(map(describe_note, group.why))}."]
@@ -119,9 +119,9 @@ def describe_group(group: PredictedGroup | NoPrediction) -> list[str]:
     return [*sentences, *(f"{join_words(names)}: {note}." for note, names in jobs.items())]
 
 
-def describe_note(note: Note) -> str:
+def describe_note(note: PredictionNote) -> str:
     """A note in words."""
-    figures = {name: _format_value(value) for name, value in note.figures.items()}
+    figures = {name: _format_note_value(value) for name, value in note.figures.items()}
     return NOTES[note.code].format_map(figures)
 
 
@@ -131,7 +131,7 @@ def name_resource(resource: str) -> str:
     return f"GPU {which}" if kind == "gpu" else f"CPU set {which}" if which else RESOURCES["cpu"]
 
 
-def _format_value(value: object) -> str:
+def _format_note_value(value: object) -> str:
     if value is None:
         return "an unknown number"
     if isinstance(value, tuple):

@@ -12,9 +12,9 @@ from gpubench.core.prediction import classify_overlap
 from gpubench.core.report import Report
 from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.outlook import TimeLeft, format_round_number
-from gpubench.plan.rounds import Rounds
+from gpubench.plan.rounds import RoundLimits
 from gpubench.render.prediction import OVERLAPS
-from gpubench.render.words import format_certainty, format_number, list_sentences, name_leader
+from gpubench.render.words import format_number, format_widest_interval, list_sentences, name_leader
 from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def render_progress(progress: LiveProgress, width: int) -> Text:
 
     lines = [
         Text(f"[{progress.done + 1}/{progress.total}] {clean_line(progress.trial_label)}", "bold"),
-        _draw_bar(progress, width),
-        Text(_format_usage(progress), "dim"),
+        _draw_step_bar(progress, width),
+        Text(_format_usage_and_time(progress), "dim"),
     ]
     return Text("\n").join(lines)
 
 
-def _draw_bar(progress: LiveProgress, width: int) -> Text:
+def _draw_step_bar(progress: LiveProgress, width: int) -> Text:
     from rich.text import Text
 
     before, after = _format_epoch(progress), _format_step(progress)
@@ -102,7 +102,7 @@ def _format_step(progress: LiveProgress) -> str:
     return "".join(f"  {part}" for part in parts)
 
 
-def _format_usage(progress: LiveProgress) -> str:
+def _format_usage_and_time(progress: LiveProgress) -> str:
     parts = [
         f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
@@ -120,7 +120,7 @@ def _format_time_left(progress: LiveProgress) -> str:
     return ", ".join([*late, *([str(progress.left)] if progress.left.seconds or not late else [])])
 
 
-def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
+def draw_round_bars(number: int, rounds: RoundLimits, done: int, total: int, width: int) -> Text:
     """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`. `width`: of the terminal.
 
     A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
@@ -184,7 +184,7 @@ def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row])
     status = str(cause.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        parts.append(_format_times(rows))
+        parts.append(_format_job_times(rows))
     else:
         reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
         job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
@@ -192,7 +192,7 @@ def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row])
     return clean_line("  ".join(part for part in parts if part))
 
 
-def find_log(row: Row) -> str:
+def find_failure_log(row: Row) -> str:
     """The file with the output of processes that failed; empty for what ended otherwise."""
     return clean_line(row.log) if row.status in LOGGED and row.log else ""
 
@@ -203,7 +203,7 @@ def find_failed_row(rows: Sequence[Row]) -> Row:
     return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])
 
 
-def _format_times(rows: Sequence[Row]) -> str:
+def _format_job_times(rows: Sequence[Row]) -> str:
     times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
     slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
     gain = rows[0].overlap_gain
@@ -215,10 +215,10 @@ def _format_times(rows: Sequence[Row]) -> str:
     return text
 
 
-def describe_round_end(number: int, rounds: Rounds, report: Report, time_left: TimeLeft) -> str:
+def describe_round_end(number: int, rounds: RoundLimits, report: Report, time_left: TimeLeft) -> str:
     """`round 2 of 5: 128 leads; widest interval ±4 % (batch 16); about 3 min left`, once a round is over."""
     leader = name_leader(report)
-    certainty = format_certainty(report)
+    certainty = format_widest_interval(report)
     if not certainty and report.facts.processes[1] < 2:
         certainty = "each row is of one process" if report.facts.processes[1] else "no row has a time"
     if not leader and not certainty:

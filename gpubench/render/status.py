@@ -28,9 +28,9 @@ STATES = {
 def format_status(status: FolderStatus, width: int) -> str:
     """One folder, the answer in its first line, of at most so many columns: paths stay whole. Ends in a newline."""
     lines = wrap_sentence(
-        clean_line(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width
+        clean_line(f"{status.folder}: {_describe_state(status)}{_describe_remaining_work(status)}"), width
     )
-    for detail in _list_details(status):
+    for detail in _list_detail_lines(status):
         lines += wrap_sentence(clean_line(detail), width, indent=INDENT)
     return "\n".join(lines) + "\n"
 
@@ -42,7 +42,7 @@ def _describe_state(status: FolderStatus) -> str:
     return f"{why}, so it is not known whether all is done"
 
 
-def _describe_rest(status: FolderStatus) -> str:
+def _describe_remaining_work(status: FolderStatus) -> str:
     if not status.remaining:
         is_going_on = status.is_open_ended and status.state == "running"
         return "; further rounds until they are sure enough, or time is up" if is_going_on else ""
@@ -52,7 +52,7 @@ def _describe_rest(status: FolderStatus) -> str:
     return f"{rest}, about {format_seconds(status.remaining_s)} by what the others took"
 
 
-def _list_details(status: FolderStatus) -> list[str]:
+def _list_detail_lines(status: FolderStatus) -> list[str]:
     counts = [f"{status.counts[name]} {name_ending(name)}" for name in ENDINGS if status.counts[name]]
     details = [f"trials and groups: {', '.join(counts) or 'none yet'}"]
     if status.parts:

@@ -52,7 +52,7 @@ def print_reports(reports: Sequence[Report], console: Console, *, is_why: bool =
     for number, lines in enumerate(
         _render_report(report, min(console.width, WIDEST), True, is_why) for report in reports
     ):
-        for line in [*([_make_text("")] * (number > 0)), *lines]:
+        for line in [*([_make_rich_text("")] * (number > 0)), *lines]:
             line.plain = replace_unencodable_signs(line.plain, console.encoding)
             console.print(line, soft_wrap=True, highlight=False)
     if not reports:
@@ -68,7 +68,7 @@ def format_text(reports: Sequence[Report], *, is_why: bool = False) -> str:
     return "\n".join(blocks) or f"{words.NO_REPORT}\n"
 
 
-def _make_text(content: str, style: str = "") -> Text:
+def _make_rich_text(content: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(content, style)
@@ -80,23 +80,23 @@ def _render_report(report: Report, width: int, is_rich: bool, is_why: bool) -> l
     def plain(text: str) -> str:
         return text if is_rich else text.translate(TO_ASCII)
 
-    lines = [_make_text(line, style) for line, style in _render_heading(report, width, plain)]
-    lines += [_make_text(""), *render_grid(make_grid(report), width, is_rich)]
+    lines = [_make_rich_text(line, style) for line, style in _render_heading(report, width, plain)]
+    lines += [_make_rich_text(""), *render_grid(make_grid(report), width, is_rich)]
     if legend := words.format_legend(report):
-        lines += [_make_text(line, "dim") for line in wrap_text(plain(legend), width)]
-    lines.append(_make_text(""))
-    chosen = choose_lines(report, is_all=is_why)
+        lines += [_make_rich_text(line, "dim") for line in wrap_text(plain(legend), width)]
+    lines.append(_make_rich_text(""))
+    chosen = choose_sentences_that_fit(report, is_all=is_why)
     for line in chosen:
         style = STYLES.get(line.kind, "")
-        lines += [_make_text(part, style) for part in wrap_text(plain(line.marked_text), width)]
+        lines += [_make_rich_text(part, style) for part in wrap_text(plain(line.marked_text), width)]
     if is_why:
-        lines += map(_make_text, _render_claims(report, width, plain))
+        lines += map(_make_rich_text, _render_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
-        lines.append(_make_text(words.HINT, "dim"))
+        lines.append(_make_rich_text(words.HINT, "dim"))
     return lines
 
 
-def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence]:
+def choose_sentences_that_fit(report: Report, *, is_all: bool = False) -> list[words.Sentence]:
     """Lines below the table for which there is room, the most important first, by 80 columns whatever the terminal has.
 
     So a pipe gets the same words. The answer is always there.
@@ -118,12 +118,14 @@ def _render_heading(report: Report, width: int, plain: Callable[[str], str]) -> 
     """At most three lines: the question whole, of the facts what there is room for."""
     text = plain(words.format_question(report))
     question = wrap_text(text, width, hang="")[: HEADING_LINES - 1] if text else []
-    parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
+    parts = [plain(part).replace(" ", "\u00a0") for part in words.list_heading_facts(report)]
     dot = "\u00a0" + plain("· ")
     room = HEADING_LINES - len(question)
     if room == 1 and len(wrap_text(dot.join(parts), width, hang="")) > room:
         # What was measured on what goes before the name of the experiment and the number of processes.
-        parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report, is_short=True)]
+        parts = [
+            plain(part).replace(" ", "\u00a0") for part in words.list_heading_facts(report, is_short=True)
+        ]
     while len(parts) > 1 and len(wrap_text(dot.join(parts), width, hang="")) > room:
         parts.pop()
     facts = wrap_text(dot.join(parts), width, hang="")
@@ -153,16 +155,16 @@ class GridLayout:
     width: int
     """Of a line, without the cells at its end where marks of rows stand."""
 
-    def measure_width(self, columns: Sequence[int]) -> int:
+    def measure_columns_width(self, columns: Sequence[int]) -> int:
         """The width of columns side by side, with their bars."""
         cells = [self.widths[n] + (len(GAP) + self.bars[n] if self.bars[n] else 0) for n in columns]
         return sum(cells) + len(GAP) * (len(cells) - 1)
 
-    def split_columns(self) -> list[list[int]]:
+    def split_columns_into_blocks(self) -> list[list[int]]:
         """The columns that stand side by side, and those for which there is no room, behind the first once more."""
         blocks = [[0]]
         for n in range(1, len(self.widths)):
-            if len(blocks[-1]) > 1 and self.measure_width([*blocks[-1], n]) > self.width:
+            if len(blocks[-1]) > 1 and self.measure_columns_width([*blocks[-1], n]) > self.width:
                 blocks.append([0])
             blocks[-1].append(n)
         return blocks
@@ -170,21 +172,21 @@ class GridLayout:
 
 def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
-    layout = make_layout(grid if is_rich else _convert_to_ascii(grid), width, is_rich)
+    layout = make_grid_layout(grid if is_rich else _convert_to_ascii(grid), width, is_rich)
     lines: list[Text] = []
-    for block in layout.split_columns():
-        lines += [_make_text("")] if lines else []
-        lines += [line for _, line in render_block(layout, block)]
+    for block in layout.split_columns_into_blocks():
+        lines += [_make_rich_text("")] if lines else []
+        lines += [line for _, line in render_column_block(layout, block)]
     return lines
 
 
-def make_layout(grid: Grid, width: int, is_rich: bool) -> GridLayout:
+def make_grid_layout(grid: Grid, width: int, is_rich: bool) -> GridLayout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
     width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
     widths = []
     for n, heading in enumerate(grid.headings):
         widths.append(max(cell_len(text) for text in (heading, *(row.cells[n].text for row in grid.rows))))
-    for series, columns in _group_series(grid):
+    for series, columns in _list_series_columns(grid):
         used = sum(widths[n] for n in columns) + len(GAP) * (len(columns) - 1)
         widths[columns[-1]] += max(0, cell_len(series) - used)
     has_bar = [is_rich and any(row.cells[n].bar is not None for row in grid.rows) for n in range(len(widths))]
@@ -198,7 +200,7 @@ def make_layout(grid: Grid, width: int, is_rich: bool) -> GridLayout:
     return GridLayout(grid, tuple(widths), bars, is_rich, width)
 
 
-def _group_series(grid: Grid) -> list[tuple[str, list[int]]]:
+def _list_series_columns(grid: Grid) -> list[tuple[str, list[int]]]:
     """Series with the columns that they have side by side."""
     return [
         (series, list(columns))
@@ -224,27 +226,38 @@ def _convert_to_ascii(grid: Grid) -> Grid:
     )
 
 
-def render_block(layout: GridLayout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
+def render_column_block(layout: GridLayout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
     """Lines of some columns, each with the row that it is of; None: headings and heads of groups."""
     grid = layout.grid
     lines = []
     if any(grid.series):
-        parts = [(series, [n for n in columns if n in block]) for series, columns in _group_series(grid)]
-        upper = [set_cell_size(series, layout.measure_width(columns)) for series, columns in parts if columns]
-        lines.append(_make_text(GAP.join(upper), "bold"))
+        parts = [
+            (series, [n for n in columns if n in block]) for series, columns in _list_series_columns(grid)
+        ]
+        upper = [
+            set_cell_size(series, layout.measure_columns_width(columns))
+            for series, columns in parts
+            if columns
+        ]
+        lines.append(_make_rich_text(GAP.join(upper), "bold"))
     headings = [
         set_cell_size(
-            _pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure_width([n])
+            _pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]),
+            layout.measure_columns_width([n]),
         )
         for n in block
     ]
-    lines.append(_make_text(GAP.join(headings), "bold"))
-    lines.append(_make_text(("─" if layout.is_rich else "-") * layout.measure_width(block), "dim"))
+    lines.append(_make_rich_text(GAP.join(headings), "bold"))
+    lines.append(
+        _make_rich_text(("─" if layout.is_rich else "-") * layout.measure_columns_width(block), "dim")
+    )
     placed: list[tuple[GridRow | None, Text]] = [(None, line) for line in lines]
     for group in grid.groups:
         if group.head:
             head = _cut_text(group.head, layout.width)
-            placed.append((None, _make_text(f"{head} {words.WARNED}" if group.is_warned else head, "bold")))
+            placed.append(
+                (None, _make_rich_text(f"{head} {words.WARNED}" if group.is_warned else head, "bold"))
+            )
         placed += [(row, line) for row in group.rows for line in render_row(layout, row, block)]
     return placed
 
@@ -255,8 +268,8 @@ def render_row(layout: GridLayout, row: GridRow, block: Sequence[int]) -> list[T
     label, room = row.cells[0].text, layout.widths[0]
     is_long = any(len(word) > room for word in label.split())
     *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
-    lines = [_make_text(part, style) for part in above]
-    line = _make_text("", style)
+    lines = [_make_rich_text(part, style) for part in above]
+    line = _make_rich_text("", style)
     for place, n in enumerate(block):
         cell, bar = row.cells[n], layout.bars[n]
         if row.ending and not any(row.cells[m].text for m in block[place:]):
@@ -300,7 +313,7 @@ def _render_claims(report: Report, width: int, plain: Callable[[str], str]) -> l
     """Every claim under its question as a plain table, and what would settle what is open."""
     lines = []
     for finding in report.findings:
-        rows = [tuple(map(plain, words.format_claim(report, claim))) for claim in finding.claims]
+        rows = [tuple(map(plain, words.make_claim_cells(report, claim))) for claim in finding.claims]
         notes = [*filter(None, (words.format_bounds(report, finding), words.format_remedy(finding)))]
         if not rows and not notes:
             continue

@@ -22,18 +22,18 @@ from gpubench.core.findings import (
     DevicesFinding,
     Finding,
     LeastCost,
+    MeasuredJobGroup,
     NetworkSizeFinding,
     Remedy,
     SharingFinding,
-    SharingGroup,
     SpeedUp,
     TargetFinding,
     Top1Finding,
     VersusFinding,
-    list_groups,
+    collect_job_groups,
 )
-from gpubench.core.report import Report, ReportColumn, ReportRow, ReportWarning, RowGroup, Selection
-from gpubench.core.trace import Trace
+from gpubench.core.report import Report, ReportColumn, ReportRow, ReportWarning, RowGroup, RowSelection
+from gpubench.core.trace import TrialTrace
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import TABLE_BY_NAME
@@ -216,7 +216,7 @@ def count_things(count: int, thing: str) -> str:
 
 def name_value(field: str, value: Any) -> str:
     """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
-    text = format_axis(value)
+    text = format_axis_value(value)
     match field:
         case "batch_size":
             return f"batch {text}"
@@ -274,7 +274,7 @@ def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
     return ", ".join([text] * bool(text) + [name_value(name, value) for name, value in remaining.items()])
 
 
-def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
+def describe_row_difference(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
     """What differs between two rows, and what both have: `batch 64 → 128, 2 GPUs (ddp)`."""
     apart = {name for name in (*candidate, *baseline) if candidate.get(name) != baseline.get(name)}
     common = {name: value for name, value in candidate.items() if name not in apart}
@@ -288,7 +288,7 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
     return ", ".join(part for part in (f"{before} → {after}", name_row(common)) if part)
 
 
-def name_group(report: Report, group: SharingGroup) -> str:
+def name_group(report: Report, group: MeasuredJobGroup) -> str:
     """Jobs that ran together: its own name, else `2 × batch 16` or `resnet50 64 & mobilenet_v2 256`."""
     if group.name:
         label = name_row(group.label)
@@ -335,12 +335,12 @@ def describe_ending(report: Report, row: ReportRow) -> str:
     if reason:
         text += f": {clean_line(reason, 200).rstrip('.')}"
     if row.skipped:
-        sizes = join_words(format_axis(value) for value in row.skipped)
+        sizes = join_words(format_axis_value(value) for value in row.skipped)
         text += f"; {sizes} {'skipped' if row.status in ('oom', 'skipped') else 'neither'}"
     return text
 
 
-def format_axis(value: Any) -> str:
+def format_axis_value(value: Any) -> str:
     """A value of the axis by itself: `1,024`."""
     return (
         f"{value:,}"
@@ -352,7 +352,7 @@ def format_axis(value: Any) -> str:
 # Headings of a report.
 
 
-def describe_facts(report: Report, *, is_short: bool = False) -> list[str]:
+def list_heading_facts(report: Report, *, is_short: bool = False) -> list[str]:
     """What stands above a table, the most important first: name, machines, processes, what all rows have. `is_short`:
     without the number of processes, which stands below a table as well, and without the experiment's name, where no
     folder stands before it."""
@@ -403,11 +403,11 @@ class Answer:
         return " ".join([first, *self.sentences])
 
 
-def format_finding(report: Report, finding: Finding) -> list[str]:
+def format_finding_lines(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
     lines = [answer.format_line() for answer in _make_answers(report, finding)]
     if finding.remedy and not _is_choice_uncertain(finding) and finding.word != "sure":
-        lines[-1] += format_advice(finding.remedy, "tells more")
+        lines[-1] += format_remedy_advice(finding.remedy, "tells more")
     return lines
 
 
@@ -435,13 +435,13 @@ def is_recommendation_uncertain(report: Report) -> bool:
     return chosen is not None and (chosen.word == "unknown" or _is_choice_uncertain(chosen))
 
 
-def format_advice(remedy: Remedy | None, verb: str = "tells") -> str:
+def format_remedy_advice(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""
-    return f" {_name_option(remedy)} {remedy.rounds}{_name_cost(remedy)} {verb}."
+    return f" {_name_remedy_option(remedy)} {remedy.rounds}{_format_remedy_minutes(remedy)} {verb}."
 
 
-def _name_option(remedy: Remedy) -> str:
+def _name_remedy_option(remedy: Remedy) -> str:
     return "--repeats" if remedy.is_of_seeds else "--rounds"
 
 
@@ -493,7 +493,7 @@ def format_breakdown_title(report: Report, row: int) -> str:
     return f"{name[:1].upper()}{name[1:]}: {PARTS[largest]} takes {share} of a step, {amount} ms"
 
 
-def format_trial_title(report: Report, trace: Trace) -> tuple[str, list[str]]:
+def format_trial_title(report: Report, trace: TrialTrace) -> tuple[str, list[str]]:
     """Above a picture of one trial: how busy the GPU was while it was measured, and what else the record tells."""
     (name,) = name_rows_apart(report, [trace.row])
     busy, cpu, memory, power = (
@@ -511,16 +511,16 @@ def format_trial_title(report: Report, trace: Trace) -> tuple[str, list[str]]:
     return answer, [f"{rest}."] if rest else []
 
 
-def describe_target(report: Report, row: int) -> list[str]:
+def describe_run_to_target(report: Report, row: int) -> list[str]:
     """A run to a target in two lines: `batch 128`, `36.1 s, 13 epochs, 11.7 kJ`."""
     names = ("time_to_top1_s", "epochs_to_top1", "energy_to_top1_j")
-    return [_name_run(report, row), _write_figures(report.figures[row], *names)]
+    return [_name_row_or_default(report, row), _format_known_figures(report.figures[row], *names)]
 
 
 def format_footnote(report: Report, letters: int, key: str = "") -> str:
     """One line under a picture: what was trained on what, and how many processes a row; the last facts go where it
     would be longer than so many letters."""
-    facts = [*([key] if key else []), *describe_facts(report)[1:]]
+    facts = [*([key] if key else []), *list_heading_facts(report)[1:]]
     while len(" · ".join(facts)) > letters:
         facts.pop()
     return " · ".join(facts)
@@ -530,13 +530,13 @@ GAINS = {"gain": "blue: worth it", "none": "orange: no gain", "unknown": "grey: 
 """What the colours of a picture of jobs together mean."""
 
 
-def explain_gains(gains: Collection[str], *, has_predictions: bool) -> str:
+def format_gains_legend(gains: Collection[str], *, has_predictions: bool) -> str:
     """For its footnote. `gains`: keys of GAINS."""
     parts = [text for gain, text in GAINS.items() if gain in gains]
     return ", ".join([*parts, *["▽ predicted before"] * has_predictions])
 
 
-def describe_drawn(drawn: int, total: int) -> str:
+def describe_drawn_count(drawn: int, total: int) -> str:
     """In a footnote, where a picture does not hold all: how many of its rows, points or lines are drawn."""
     return f"{drawn} of {total:,} drawn"
 
@@ -577,16 +577,16 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
     choice = finding.choice
     if choice is None:
         failed = finding.out_of_memory
-        where = f": batch {_name_size(report, failed)} ran out of memory" if failed is not None else ""
-        return [Answer(f"No answer{where}"), *_answer_least_cost(report, finding.least_cost)]
+        where = f": batch {_name_batch_size(report, failed)} ran out of memory" if failed is not None else ""
+        return [Answer(f"No answer{where}"), *_answer_least_memory_time(report, finding.least_cost)]
     figures = report.figures[choice.row]
     name = name_row(
         {**finding.label, "batch_size": report.labels[choice.row].get("batch_size")}, without=("group",)
     )
     epoch = ["epoch_time_s"] * (report.facts.time_kind != "steady rate")
-    cost = _write_figures(figures, *epoch, "images_per_s", "gpu_mem_mib")
+    cost = _format_known_figures(figures, *epoch, "images_per_s", "gpu_mem_mib")
     slower = (
-        f"{_name_sizes(report, finding.slower)} {'is' if len(finding.slower) == 1 else 'are'} slower"
+        f"{_name_batch_sizes(report, finding.slower)} {'is' if len(finding.slower) == 1 else 'are'} slower"
         if finding.slower
         else ""
     )
@@ -597,42 +597,46 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
         bounds = [
-            f"{_name_size(report, row)} {'may be ' if not place else ''}up to {format_percent(gain)}"
+            f"{_name_batch_size(report, row)} {'may be ' if not place else ''}up to {format_percent(gain)}"
             + (" faster" if not place else "")
             for place, (gain, row) in enumerate(gains[:3])
         ]
         clauses = [f"{', '.join(bounds)} (95 %)"] if bounds else []
         if not bounds and finding.as_fast:
-            clauses = [f"{_name_sizes(report, finding.as_fast)} may be as fast"]
+            clauses = [f"{_name_batch_sizes(report, finding.as_fast)} may be as fast"]
         clauses += [slower] if slower else []
-        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [format_advice(finding.remedy).strip()]
+        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [
+            format_remedy_advice(finding.remedy).strip()
+        ]
     elif choice.bound is not None:
         bound = format_percent(choice.bound)
         faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
         clause = f"no other size is {faster} (95 %)"
     if finding.fastest is not None and finding.speed_gain is not None and not _is_choice_uncertain(finding):
-        sentence = f"{_name_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
+        sentence = (
+            f"{_name_batch_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
+        )
         if finding.memory_ratio is not None:
             sentence += f" for {format_ratio(finding.memory_ratio)} times the memory"
         sentences.append(f"{sentence}.")
     alternatives = tuple(row for row in finding.as_fast if row != finding.fastest)
     if choice.bound is None and finding.word != "unknown" and alternatives:
-        sentences.append(f"{_name_sizes(report, alternatives)} may be as fast.")
+        sentences.append(f"{_name_batch_sizes(report, alternatives)} may be as fast.")
     if finding.out_of_memory is not None:
-        sentences.append(f"{_name_size(report, finding.out_of_memory)} ran out of memory.")
+        sentences.append(f"{_name_batch_size(report, finding.out_of_memory)} ran out of memory.")
     if finding.interrupted:
-        sentences.append(f"{_name_sizes(report, finding.interrupted)}: interrupted.")
+        sentences.append(f"{_name_batch_sizes(report, finding.interrupted)}: interrupted.")
     first = Answer(head, clause, [sentence for sentence in sentences if sentence])
-    return [first, *_answer_least_cost(report, finding.least_cost)]
+    return [first, *_answer_least_memory_time(report, finding.least_cost)]
 
 
-def _answer_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[Answer]:
+def _answer_least_memory_time(report: Report, costs: Sequence[LeastCost]) -> list[Answer]:
     by_word = [(word, [cost for cost in costs if cost.word == word]) for word in ("sure", "likely")]
     parts = []
     for word, alike in by_word:
         names = []
         for cost in alike:
-            low, high, row = (_name_size(report, label) for label in (cost.low, cost.high, cost.row))
+            low, high, row = (_name_batch_size(report, label) for label in (cost.low, cost.high, cost.row))
             series = name_row(cost.label)
             span = (
                 low if low == high else f"{low} to {high}" if word == "sure" else f"{row} ({low} to {high})"
@@ -645,7 +649,7 @@ def _answer_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[Answe
 
 def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
     """Of each number of devices and kind of scaling: which against which, and ratios by how sure they are."""
-    thing = name_device(report)
+    thing = name_device_kind(report)
     groups: dict[tuple[Any, ...], list[SpeedUp]] = {}
     for speed_up in finding.speed_ups:
         strategy = report.labels[speed_up.claim.candidate].get("strategy") or report.facts.fixed.get(
@@ -669,7 +673,7 @@ def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
     return answers or [Answer("No answer: no rows to compare")]
 
 
-def name_device(report: Report) -> str:
+def name_device_kind(report: Report) -> str:
     """What rows have more or fewer of: `GPU`, or `process` on CPUs."""
     return "process" if any("ranks" in label for label in report.labels.values()) else "GPU"
 
@@ -682,20 +686,20 @@ def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
     if not finding.claims:
         return [Answer(f"No answer: no rows of {candidate} and {baseline} to compare")]
     if all(claim.decided.word == "unknown" for claim in finding.claims):
-        ratios = format_span(map(find_claim_figure, finding.claims), format_ratio)
+        ratios = format_span(map(compute_claim_figure, finding.claims), format_ratio)
         text = f"Unknown whether {candidate} is faster than {baseline}: {ratios} times as fast"
     else:
         text = f"{candidate} is {', '.join(_format_claim_ratios(report, finding.claims, than=f' as {baseline}'))}"
     if finding.cpu_claims:
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
-        amount, change = format_cpu_time(finding)
+        amount, change = format_cpu_time_change(finding)
         text += f"; it takes {amount} {change} CPU time ({word})"
     return [Answer(text)]
 
 
-def format_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
+def format_cpu_time_change(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
     """`44 to 58 %`, `less`: how much less CPU time an epoch takes, or more. The finding has claims on it."""
-    shares = [1 - find_claim_figure(claim) for claim in finding.cpu_claims]
+    shares = [1 - compute_claim_figure(claim) for claim in finding.cpu_claims]
     is_less = sum(shares) > 0
     amounts = (share if is_less else -share for share in shares)
     return format_span(amounts, format_percent, " %"), "less" if is_less else "more"
@@ -703,7 +707,7 @@ def format_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"
 
 def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[Answer]:
     """From what size on more devices are faster, by how much, and further sentences."""
-    name = count_things(finding.devices, name_device(report)) + (
+    name = count_things(finding.devices, name_device_kind(report)) + (
         f" ({clean_line(finding.strategy)})" if finding.strategy else ""
     )
     if not finding.claims:
@@ -713,7 +717,7 @@ def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[An
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
 
     def times(claims: Sequence[Claim]) -> str:
-        return f"{format_span(map(find_claim_figure, claims), format_ratio)} times"
+        return f"{format_span(map(compute_claim_figure, claims), format_ratio)} times"
 
     if finding.first_faster is not None:
         network = name_network(report, finding.first_faster)
@@ -742,21 +746,21 @@ def _name_networks(report: Report, claims: Sequence[Claim]) -> str:
     return join_words(name_network(report, claim.candidate) for claim in claims)
 
 
-def _answer_sharing(report: Report, finding: SharingFinding) -> list[Answer]:
-    groups: dict[tuple[int, int, str], list[SharingGroup]] = {}
+def _answer_jobs_together(report: Report, finding: SharingFinding) -> list[Answer]:
+    groups: dict[tuple[int, int, str], list[MeasuredJobGroup]] = {}
     for group in finding.groups:
-        groups.setdefault(_judge_sharing(group), []).append(group)
+        groups.setdefault(_classify_jobs_together(group), []).append(group)
     answers = []
     for (*_, head), members in sorted(groups.items(), key=lambda item: item[0][:2]):
         parts = [
-            f"{name_group(report, group)}{_describe_work(report, group, is_first=not place)}"
+            f"{name_group(report, group)}{_describe_group_work(report, group, is_first=not place)}"
             for place, group in enumerate(members)
         ]
         answers.append(Answer(f"{head}: {', '.join(parts)}"))
     return answers or [Answer("No answer: no jobs ran together")]
 
 
-def _judge_sharing(group: SharingGroup) -> tuple[int, int, str]:
+def _classify_jobs_together(group: MeasuredJobGroup) -> tuple[int, int, str]:
     """What sharing gives in words, with its place and that of its certainty among others."""
     if group.work is None:
         return 4, 0, "No answer"
@@ -771,7 +775,7 @@ def _judge_sharing(group: SharingGroup) -> tuple[int, int, str]:
     return 1, certainty, f"Sharing gains {amount} ({group.word})"
 
 
-def _describe_work(report: Report, group: SharingGroup, *, is_first: bool) -> str:
+def _describe_group_work(report: Report, group: MeasuredJobGroup, *, is_first: bool) -> str:
     if group.work is None:
         endings = {row.status for row in report.rows if set(row.labels) & set(group.rows)} - {"ok"}
         return f": {join_words(map(name_ending, sorted(endings)))}" if endings else ": no times alone"
@@ -780,10 +784,10 @@ def _describe_work(report: Report, group: SharingGroup, *, is_first: bool) -> st
     text = f" {format_ratio(group.work)} times"
     if is_first and group.word != "unknown":
         text = f" get{text} as much done as one after the other"
-    return text + format_bound(group)
+    return text + format_work_bound(group)
 
 
-def format_bound(group: SharingGroup) -> str:
+def format_work_bound(group: MeasuredJobGroup) -> str:
     """The bound that a group's word rests on: ` (≥ 1.60)`; empty without one."""
     if group.bound is None:
         return ""
@@ -797,26 +801,26 @@ def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
     if not finding.order:
         return [Answer(f"No answer: no row reached {target}")]
     first, *later = finding.order
-    name = _name_run(report, first)
+    name = _name_row_or_default(report, first)
     head = {"sure": name[:1].upper() + name[1:], "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
-    parts = _write_figures(report.figures[first], "time_to_top1_s", "epochs_to_top1")
+    parts = _format_known_figures(report.figures[first], "time_to_top1_s", "epochs_to_top1")
     times = [
-        f"{_name_short(report, row)} takes {_write_figures(report.figures[row], 'time_to_top1_s')}"
+        f"{_name_size_or_row(report, row)} takes {_format_known_figures(report.figures[row], 'time_to_top1_s')}"
         for row in later[:4]
     ]
     sentences = []
     if finding.as_fast:
-        sentences.append(f"{_name_all_short(report, finding.as_fast)} may be as fast with another seed.")
+        sentences.append(f"{_name_sizes_or_rows(report, finding.as_fast)} may be as fast with another seed.")
     if finding.unreached:
-        sentences.append(f"{_name_all_short(report, finding.unreached)} did not reach it.")
+        sentences.append(f"{_name_sizes_or_rows(report, finding.unreached)} did not reach it.")
     if finding.interrupted:
-        sentences.append(f"{_name_all_short(report, finding.interrupted)}: interrupted.")
+        sentences.append(f"{_name_sizes_or_rows(report, finding.interrupted)}: interrupted.")
     clause = join_words(times) if times else ""
     answer = Answer(f"{head[finding.word]} reaches {target} first: {parts}", clause, sentences)
-    return [answer, *_answer_energy(report, finding)]
+    return [answer, *_answer_energy_to_target(report, finding)]
 
 
-def _answer_energy(report: Report, finding: TargetFinding) -> list[Answer]:
+def _answer_energy_to_target(report: Report, finding: TargetFinding) -> list[Answer]:
     joules = {row: report.figures[row].get("energy_to_top1_j") for row in finding.order}
     known = {row: value for row, value in joules.items() if value is not None}
     if len(known) < 2:
@@ -831,13 +835,16 @@ def _answer_energy(report: Report, finding: TargetFinding) -> list[Answer]:
         more = format_span((known[row] / 1000 for row in finding.costlier), format_significant)
         takes = "takes" if len(finding.costlier) == 1 else "take"
         rest = "; between the others no difference is shown" if finding.are_others_alike else ""
-        costlier = (
-            f"{_name_all_short(report, finding.costlier)} {takes} more than {_name_short(report, least)}"
-        )
-        return [Answer(f"{head}: {costlier}, {more} against {amount} kJ ({finding.costlier_word}){rest}")]
+        costlier = f"{_name_sizes_or_rows(report, finding.costlier)} {takes} more"
+        return [
+            Answer(
+                f"{head}: {costlier} than {_name_size_or_row(report, least)}, {more} against {amount} kJ "
+                f"({finding.costlier_word}){rest}"
+            )
+        ]
     return [
         Answer(
-            f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})"
+            f"{head}: least with {_name_row_or_default(report, least)}, {amount} kJ of {span} ({finding.energy_word})"
         )
     ]
 
@@ -850,7 +857,7 @@ def _answer_top1(_: Report, finding: Top1Finding) -> list[Answer]:
     else:
         heading = (ABOUT[finding.field].heading if finding.field in ABOUT else "") or finding.field
         name = f"{'other' if heading.endswith('s') else 'another'} {heading}"
-    points = format_span(map(find_claim_figure, finding.claims), format_points)
+    points = format_span(map(compute_claim_figure, finding.claims), format_points)
     seeds = "one seed" if finding.seeds == 1 else count_things(finding.seeds, "seed")
     if finding.word == "unknown":
         return [Answer(f"Unknown whether top-1 stays the same with {name}: {points} points ({seeds})")]
@@ -864,13 +871,13 @@ _ANSWERS: Mapping[type[Finding], Callable[[Report, Any], list[Answer]]] = {
     DevicesFinding: _answer_devices,
     VersusFinding: _answer_versus,
     NetworkSizeFinding: _answer_network_size,
-    SharingFinding: _answer_sharing,
+    SharingFinding: _answer_jobs_together,
     TargetFinding: _answer_target,
     Top1Finding: _answer_top1,
 }
 
 
-def find_claim_figure(claim: Claim) -> float:
+def compute_claim_figure(claim: Claim) -> float:
     """The figure of a claim: how many times, or a difference."""
     return math.exp(claim.evidence.center) if claim.evidence.is_log else claim.evidence.center
 
@@ -894,14 +901,14 @@ def _format_claim_ratios(
         parts.setdefault((WORDS.index(verdict.word), direction), []).append(claim)
     texts: list[str] = []
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
-        ratios = format_span(map(find_claim_figure, members), format_ratio)
-        where = _describe_share(report, members, claims)
+        ratios = format_span(map(compute_claim_figure, members), format_ratio)
+        where = _describe_where_claims_hold(report, members, claims)
         word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
     return texts
 
 
-def _describe_share(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) -> str:
+def _describe_where_claims_hold(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) -> str:
     """At which of the family's rows: `at batch 64 to 512`; nothing where there is only one."""
     if len(claims) == 1:
         return ""
@@ -922,7 +929,7 @@ def _join_as_ranges(axis: Sequence[Any], chosen: Collection[Any]) -> str:
             runs[-1].append(value) if is_next else runs.append([value])
     texts = []
     for run in runs:
-        words = [format_axis(value) for value in run]
+        words = [format_axis_value(value) for value in run]
         texts += [f"{words[0]} to {words[-1]}"] if len(run) > 2 else words
     return join_words(texts)
 
@@ -938,43 +945,43 @@ FIGURES: Mapping[str, Callable[[float], str]] = {
 """Column -> a figure of it in a sentence."""
 
 
-def _write_figures(figures: Mapping[str, Any], *names: str) -> str:
+def _format_known_figures(figures: Mapping[str, Any], *names: str) -> str:
     """Those of a row that are known: `36.1 s, 13 epochs`."""
     return ", ".join(FIGURES[name](float(figures[name])) for name in names if figures.get(name) is not None)
 
 
-def _name_size(report: Report, row: int) -> str:
+def _name_batch_size(report: Report, row: int) -> str:
     """A row by its batch size alone, or by all its fields where it has none."""
     label = report.labels[row]
-    return format_axis(label["batch_size"]) if "batch_size" in label else name_row(label)
+    return format_axis_value(label["batch_size"]) if "batch_size" in label else name_row(label)
 
 
-def _name_sizes(report: Report, rows: Sequence[int]) -> str:
-    return _join_names([_name_size(report, row) for row in rows])
+def _name_batch_sizes(report: Report, rows: Sequence[int]) -> str:
+    return _join_limited_names([_name_batch_size(report, row) for row in rows])
 
 
 MOST_NAMES, FIRST_NAMES = 12, 3
 """So many rows are all named in a sentence; of more the first ones."""
 
 
-def _join_names(names: Sequence[str]) -> str:
+def _join_limited_names(names: Sequence[str]) -> str:
     """Every name of a few; the first of many, and how many more."""
     if len(names) <= MOST_NAMES:
         return join_words(names)
     return join_words([*names[:FIRST_NAMES], f"{len(names) - FIRST_NAMES} more"])
 
 
-def _name_run(report: Report, row: int) -> str:
+def _name_row_or_default(report: Report, row: int) -> str:
     return name_row(report.labels[row]) or "the row"
 
 
-def _name_short(report: Report, row: int) -> str:
+def _name_size_or_row(report: Report, row: int) -> str:
     label = report.labels[row]
-    return _name_size(report, row) if set(label) == {"batch_size"} else name_row(label)
+    return _name_batch_size(report, row) if set(label) == {"batch_size"} else name_row(label)
 
 
-def _name_all_short(report: Report, rows: Sequence[int]) -> str:
-    return _join_names([_name_short(report, row) for row in rows])
+def _name_sizes_or_rows(report: Report, rows: Sequence[int]) -> str:
+    return _join_limited_names([_name_size_or_row(report, row) for row in rows])
 
 
 # Warnings, and all lines below a table.
@@ -1025,7 +1032,7 @@ def _has_warning_signs(group: RowGroup) -> bool:
     return warned != {()} and bool(group.head or len(group.rows) == 1 or len(warned) > 1)
 
 
-def describe_selection(selection: Selection) -> str:
+def describe_selection(selection: RowSelection) -> str:
     """`4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s; findings and warnings are of all rows`."""
     count = f"{selection.rows:,} of {count_things(selection.total, 'row')}"
     where = [f"{count} shown where {' and '.join(selection.where)}"] if selection.where else []
@@ -1037,7 +1044,7 @@ def list_sentences(report: Report) -> list[Sentence]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
     lines = []
     for number, finding in enumerate(report.findings):
-        for place, text in enumerate(format_finding(report, finding)):
+        for place, text in enumerate(format_finding_lines(report, finding)):
             is_detail = place > 0 and not isinstance(finding, SharingFinding)
             is_answer = not number and not place
             rank = 0 if is_answer else 4 if is_detail else 2
@@ -1058,16 +1065,16 @@ def name_leader(report: Report) -> str:
     """
     for finding in report.findings:
         if isinstance(finding, TargetFinding) and finding.order:
-            return _name_short(report, finding.order[0])
+            return _name_size_or_row(report, finding.order[0])
         if finding.choice is not None:
-            return _name_short(report, finding.choice.row)
+            return _name_size_or_row(report, finding.choice.row)
         if isinstance(finding, SharingFinding):
             known = {group.work: group for group in finding.groups if group.work is not None}
             return name_group(report, known[max(known)]) if len(known) > 1 else ""
     rates = {
         row: rate for row, figures in report.figures.items() if (rate := figures["images_per_s"]) is not None
     }
-    return _name_short(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
+    return _name_size_or_row(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
 
 
 def format_leader(report: Report) -> str:
@@ -1075,7 +1082,7 @@ def format_leader(report: Report) -> str:
     return f"so far: {name} leads" if (name := name_leader(report)) else ""
 
 
-def format_certainty(report: Report) -> str:
+def format_widest_interval(report: Report) -> str:
     """`widest interval ±4.1 % (batch 16)`, of the times that the table shows; empty where none has an interval."""
     places = [place for place, column in enumerate(report.columns) if column.name == "epoch_time_s"]
     halves = {
@@ -1105,7 +1112,7 @@ WHY_NOTE = "p is of the claim alone; what is sure holds among all claims of its 
 WHY_HEADINGS = ("claim", "metric", "figure", "95 %", "p", "verdict")
 
 
-def format_claim(report: Report, claim: Claim) -> tuple[str, ...]:
+def make_claim_cells(report: Report, claim: Claim) -> tuple[str, ...]:
     """A claim as a row under WHY_HEADINGS."""
     verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
@@ -1113,18 +1120,18 @@ def format_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     name = METRICS.get(claim.metric) or name_column(claim.metric)
     metric = _insert_target(report, name) + (f" {sign} {format_ratio(limit)}" if sign else "")
     return (
-        name_claim(report, claim),
+        name_claim_rows(report, claim),
         metric,
-        form(find_claim_figure(claim)),
+        form(compute_claim_figure(claim)),
         format_interval(verdict.low, verdict.high, form),
         UNKNOWN if verdict.p is None else format_p(verdict.p),
         verdict.word if verdict.word == "unknown" else f"{verdict.direction}, {verdict.word}",
     )
 
 
-def name_claim(report: Report, claim: Claim) -> str:
+def name_claim_rows(report: Report, claim: Claim) -> str:
     """The rows that a claim is about: a change, a group of jobs, or a job of one."""
-    groups = list_groups(report.findings)
+    groups = collect_job_groups(report.findings)
     together = next((group for group in groups if claim.candidate in group.rows), None)
     if together is not None and claim.metric == "work":
         return name_group(report, together)
@@ -1134,7 +1141,7 @@ def name_claim(report: Report, claim: Claim) -> str:
         place = f"{together.rows.index(claim.candidate) + 1} of {together.jobs}"
         return f"{job} ({place}) in {name_group(report, together)}"
     labels = report.labels
-    return name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
+    return describe_row_difference(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
 
 
 def format_interval(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
@@ -1155,15 +1162,17 @@ def format_remedy(finding: Finding) -> str:
     """`8 rounds give 80 % power (about 4 min more): --rounds 8.`; empty where nothing is to be settled."""
     if finding.remedy is None:
         return ""
-    return f"{_describe_remedy(finding.remedy)}: {_name_option(finding.remedy)} {finding.remedy.rounds}."
+    return (
+        f"{_describe_remedy(finding.remedy)}: {_name_remedy_option(finding.remedy)} {finding.remedy.rounds}."
+    )
 
 
 def _describe_remedy(remedy: Remedy) -> str:
     what = "seeds" if remedy.is_of_seeds else "rounds"
-    return f"{remedy.rounds} {what} give 80 % power{_name_cost(remedy)}"
+    return f"{remedy.rounds} {what} give 80 % power{_format_remedy_minutes(remedy)}"
 
 
-def _name_cost(remedy: Remedy) -> str:
+def _format_remedy_minutes(remedy: Remedy) -> str:
     return "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
 
 
@@ -1179,7 +1188,7 @@ def format_bounds(report: Report, finding: Finding) -> str:
     if choice is None or choice.bound is None:
         return ""
     gains = [
-        f"{_name_size(report, row)} up to {format_percent(gain)}"
+        f"{_name_batch_size(report, row)} up to {format_percent(gain)}"
         for row, gain in choice.gains.items()
         if gain > 0
     ]
@@ -1252,13 +1261,13 @@ CUT_FILE = "# … the rest lies in the plans/ of the results folder"
 def format_answer_heading(report: Report, finding: Finding) -> str:
     """The answer in at most HEADING_LETTERS letters: without how sure it is, which stands beside it, and without the
     clauses at its end for which there is no room."""
-    return shorten(_format_plain_answer(report, finding), HEADING_LETTERS)
+    return shorten_to_clauses(_format_answer_without_certainty(report, finding), HEADING_LETTERS)
 
 
 def format_answer_details(report: Report, finding: Finding) -> str:
     """What goes with the answer: the clauses that the heading has no room for, then further sentences."""
     rest = (
-        _format_plain_answer(report, finding)
+        _format_answer_without_certainty(report, finding)
         .removeprefix(format_answer_heading(report, finding))
         .lstrip(",;: ")
     )
@@ -1266,12 +1275,12 @@ def format_answer_details(report: Report, finding: Finding) -> str:
     return " ".join([*([f"… {rest}."] if rest else []), *sentences])
 
 
-def _format_plain_answer(report: Report, finding: Finding) -> str:
+def _format_answer_without_certainty(report: Report, finding: Finding) -> str:
     answer, _ = format_finding_title(report, finding)
     return answer.replace(f" ({finding.word})", "").replace(f"({finding.word}, ", "(")
 
 
-def shorten(text: str, letters: int) -> str:
+def shorten_to_clauses(text: str, letters: int) -> str:
     """Text without so many clauses at its end that it is no longer than this; of a single longer one whole words."""
     if len(text) <= letters:
         return text
@@ -1295,7 +1304,7 @@ def advise_option(report: Report, finding: Finding) -> tuple[str, str]:
     `--rounds 3`. Both empty where nothing is known to."""
     remedy = finding.remedy
     if remedy is not None:
-        return _describe_remedy(remedy), f"{_name_option(remedy)} {remedy.rounds}"
+        return _describe_remedy(remedy), f"{_name_remedy_option(remedy)} {remedy.rounds}"
     codes = {warned.code for warned in report.warnings}
     if not finding.claims or finding.word == "sure":
         return "", ""

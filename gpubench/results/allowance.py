@@ -21,7 +21,7 @@ EXPLANATIONS: Mapping[str, str] = {
 """How it is said that a field got another value. What follows from others comes after them."""
 
 
-def explain_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
+def explain_allowance_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
     """What the machine gave one attempt that it would not give now; None where that is the same.
 
     `jobs`: of a group all of them, for they stand together: one that is unlike takes its neighbours along. `now`: the
@@ -39,7 +39,7 @@ def explain_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]
     return None
 
 
-def select_matching(
+def select_matching_records(
     records: Iterable[Record], now: Mapping[Key, Mapping[str, Any]]
 ) -> tuple[list[Record], dict[str, str]]:
     """The attempts without those that were given something else; and trial id -> why, where no other is left.
@@ -50,7 +50,7 @@ def select_matching(
     out = {
         identify_attempt(jobs[0]): why
         for jobs in group_by_attempt(stored)
-        if (why := explain_mismatch(jobs, now)) is not None
+        if (why := explain_allowance_mismatch(jobs, now)) is not None
     }
     kept = [record for record in stored if identify_attempt(record) not in out]
     without = now.keys() - {(record.trial_id, record.machine_key) for record in kept}
@@ -62,7 +62,7 @@ def select_matching(
     return kept, lost
 
 
-def list_rerun_lines(planned: Iterable[PlannedUnit]) -> list[str]:
+def list_not_reused_lines(planned: Iterable[PlannedUnit]) -> list[str]:
     """One line for each reason why stored results are not reused, as a sweep says it."""
     reasons = Counter(item.why for item in planned if item.state == "run" and item.why)
     return [

@@ -33,10 +33,10 @@ def identify_attempt(record: Record) -> AttemptKey:
     one array may have begun in the same second: the host tells them apart, and the machine where no host is on record.
     """
     machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
-    return find_unit_id(record), record.attempt_name, record.started_at, find_host(record), machine
+    return find_unit_id(record), record.attempt_name, record.started_at, find_record_host(record), machine
 
 
-def find_host(record: Record) -> str:
+def find_record_host(record: Record) -> str:
     """The host that it was measured on; empty where that is not on record."""
     return str(record.environment.get("host") or "")
 
@@ -55,24 +55,24 @@ Counts = tuple[str, str, int, Allowance]
 """Trial id, machine, round and allowance, of which one attempt counts."""
 
 
-def select_first_round(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
+def select_counting_of_first_round(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
     """(trial id, machine) -> the attempt of the first round that counts: the last final one, else the last one.
 
     The jobs of a group come from one and the same attempt.
     """
-    return select_by_round(records).get(1, {})
+    return select_counting_by_round(records).get(1, {})
 
 
-def select_by_round(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
+def select_counting_by_round(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
     """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one."""
     rounds: dict[int, dict[tuple[str, str], Record]] = {}
-    for jobs in _select_attempts(records, lambda _: frozenset()).values():
+    for jobs in _select_counting_attempts(records, lambda _: frozenset()).values():
         for job in jobs:
             rounds.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
     return rounds
 
 
-def count_without_first_round(records: Collection[Record]) -> dict[str, int]:
+def count_attempts_without_first_round(records: Collection[Record]) -> dict[str, int]:
     """Trial id -> how many attempts of further rounds are stored of it, of trials without any of a first round.
 
     Such attempts count nowhere: the first round's record was damaged, or taken away.
@@ -81,23 +81,24 @@ def count_without_first_round(records: Collection[Record]) -> dict[str, int]:
     return Counter(record.trial_id for record in records if record.trial_id not in whole)
 
 
-def select_counting(records: Iterable[Record]) -> dict[Counts, Record]:
+def select_counting_records(records: Iterable[Record]) -> dict[Counts, Record]:
     """The attempts that count, for each round and each allowance of CPUs by itself: what a folder shows.
 
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    return _key_records(
-        (jobs, allowance) for (*_, allowance), jobs in _select_attempts(records, find_allowance).items()
+    return _key_attempt_records(
+        (jobs, allowance)
+        for (*_, allowance), jobs in _select_counting_attempts(records, find_attempt_allowance).items()
     )
 
 
-def key_as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
+def key_records_as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """These attempts, each of which is to count, whatever came before or after it."""
-    return _key_records((jobs, find_allowance(jobs)) for jobs in group_by_attempt(records))
+    return _key_attempt_records((jobs, find_attempt_allowance(jobs)) for jobs in group_by_attempt(records))
 
 
-def _key_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
+def _key_attempt_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
     """The records of these attempts, each under what it counts for. With the allowance of each attempt."""
     once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
     return {
@@ -108,7 +109,7 @@ def _key_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict
     }
 
 
-def find_allowance(jobs: Sequence[Record]) -> Allowance:
+def find_attempt_allowance(jobs: Sequence[Record]) -> Allowance:
     """Under which allowance an attempt was made; `jobs`: of a group all of them."""
     return frozenset((job.job, tuple(find_allotted_values(job).values())) for job in jobs)
 
@@ -117,7 +118,7 @@ Place = tuple[str, tuple[str, ...], Allowance]
 """Unit, machines of its jobs and allowance, of which one measurement counts."""
 
 
-def _select_attempts(
+def _select_counting_attempts(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
 ) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
     """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
@@ -139,25 +140,25 @@ def _select_attempts(
             folders.setdefault(jobs[0].folder_id, []).append(jobs)
             counted.setdefault((unit_id, jobs[0].round, machines, allowance), [])
     for (unit_id, machines, allowance), folders in places.items():
-        measured = max(map(_select_rounds, folders.values()), key=_make_folder_sort_key)
+        measured = max(map(_select_attempt_by_round, folders.values()), key=_make_folder_sort_key)
         for number, jobs in measured.items():
             counted[unit_id, number, machines, allowance] = jobs
     return {key: jobs for key, jobs in counted.items() if jobs}
 
 
-def _select_rounds(attempts: Sequence[list[Record]]) -> dict[int, list[Record]]:
+def _select_attempt_by_round(attempts: Sequence[list[Record]]) -> dict[int, list[Record]]:
     """Number of a round -> the attempt that counts in it, of those at one unit in one folder, by their numbers.
 
     Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
     don't count: the unit was measured anew since.
     """
     chosen: dict[int, list[Record]] = {}
-    superseded = set(map(id, _list_superseded(attempts)))
+    superseded = set(map(id, _list_superseded_attempts(attempts)))
     for jobs in attempts:
         if id(jobs) in superseded:
             continue
         number = jobs[0].round
-        if number not in chosen or _is_final(jobs) or not _is_final(chosen[number]):
+        if number not in chosen or _has_final_ending(jobs) or not _has_final_ending(chosen[number]):
             chosen[number] = jobs
     if 1 not in chosen:
         return {}
@@ -165,7 +166,7 @@ def _select_rounds(attempts: Sequence[list[Record]]) -> dict[int, list[Record]]:
     return {number: jobs for number, jobs in chosen.items() if number == 1 or jobs[0].attempt > first}
 
 
-def list_superseded(records: Iterable[Record]) -> list[Record]:
+def list_superseded_records(records: Iterable[Record]) -> list[Record]:
     """Attempts in whose place another one counts, of a later claim of the same unit and round.
 
     Their sweep was taken for dead, and stored what it had measured all the same.
@@ -173,25 +174,27 @@ def list_superseded(records: Iterable[Record]) -> list[Record]:
     units: dict[tuple[str, str], list[list[Record]]] = {}
     for jobs in group_by_attempt(record for record in records if record.claim):
         units.setdefault((find_unit_id(jobs[0]), jobs[0].folder_id), []).append(jobs)
-    return [job for attempts in units.values() for jobs in _list_superseded(attempts) for job in jobs]
+    return [
+        job for attempts in units.values() for jobs in _list_superseded_attempts(attempts) for job in jobs
+    ]
 
 
-def _list_superseded(attempts: Sequence[list[Record]]) -> list[list[Record]]:
+def _list_superseded_attempts(attempts: Sequence[list[Record]]) -> list[list[Record]]:
     """The same of the attempts at one unit in one folder. One that ended goes before one that was stopped."""
     last: dict[str, tuple[bool, int]] = {}
-    places = [(jobs, *_split_claim(jobs[0].claim)) for jobs in attempts if jobs[0].claim]
+    places = [(jobs, *_split_claim_name(jobs[0].claim)) for jobs in attempts if jobs[0].claim]
     for jobs, item, number in places:
-        last[item] = max(last.get(item, (False, 0)), (_is_final(jobs), number))
-    return [jobs for jobs, item, number in places if (_is_final(jobs), number) < last[item]]
+        last[item] = max(last.get(item, (False, 0)), (_has_final_ending(jobs), number))
+    return [jobs for jobs, item, number in places if (_has_final_ending(jobs), number) < last[item]]
 
 
-def _split_claim(name: str) -> tuple[str, int]:
+def _split_claim_name(name: str) -> tuple[str, int]:
     """What is claimed, and the number of the claim."""
     item, _, number = name.rpartition(".")
     return item, int(number) if number.isdecimal() and len(number) < LONGEST_NUMBER else 0
 
 
-def _is_final(jobs: Sequence[Record]) -> bool:
+def _has_final_ending(jobs: Sequence[Record]) -> bool:
     return decide_group_ending([job.status for job in jobs]) in FINAL
 
 
@@ -200,4 +203,4 @@ def _make_folder_sort_key(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool,
     if not rounds:
         return False, False, "", ""
     began = max(jobs[0].started_at for jobs in rounds.values())
-    return True, _is_final(rounds[1]), began, rounds[1][0].folder_id
+    return True, _has_final_ending(rounds[1]), began, rounds[1][0].folder_id

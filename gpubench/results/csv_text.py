@@ -53,13 +53,13 @@ def format_csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     A number stays one, negative or not; text that a spreadsheet would run stays text.
     """
     if isinstance(value, str):
-        return _format_text(value)
+        return _format_text_cell(value)
     text = format_cell(value, digits)
     return text if isinstance(value, int) else _THREE_DECIMALS.sub(r"\g<0>0", text).replace(".", decimal)
 
 
 @functools.lru_cache(1 << 12)  # most of a large table are a few words, over and over
-def _format_text(value: str) -> str:
+def _format_text_cell(value: str) -> str:
     text = HIDDEN.sub(" ", format_cell(value))
     return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
 

@@ -15,14 +15,14 @@ KINDS = ("records", "samples", "logs", "plans", "left-out", "plots")
 """The folders in a results folder."""
 
 
-def format_part_path(kind: str, unit_id: str, attempt_name: str, ending: str) -> str:
+def format_attempt_file_path(kind: str, unit_id: str, attempt_name: str, ending: str) -> str:
     """Where one lies in a results folder. `attempt_name`: as `Record.attempt_name` has it."""
     return f"{kind}/{unit_id[1:3]}/{unit_id}-{attempt_name}.{ending}"
 
 
 def format_log_path(unit_id: str, attempt_name: str) -> str:
     """Where a log lies in a results folder."""
-    return format_part_path("logs", unit_id, attempt_name, "log")
+    return format_attempt_file_path("logs", unit_id, attempt_name, "log")
 
 
 class AttemptFile(NamedTuple):
@@ -63,7 +63,7 @@ def is_plain_file(path: Path) -> bool:
         return False
 
 
-def find_link(folder: Path) -> Path | None:
+def find_linked_subfolder(folder: Path) -> Path | None:
     """A link to a folder where gpubench would read or write through it; None where there is none."""
     for kind in KINDS:
         place = folder / kind

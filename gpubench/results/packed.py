@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.litter import name_temporary
+from gpubench.basics.litter import make_temporary_path
 from gpubench.basics.quoted import clean_line
 from gpubench.basics.regular_file import LARGEST
 from gpubench.results.file_names import is_plain_file, parse_file_name
@@ -47,31 +47,31 @@ class PackedFolder:
 # ---- reading ----
 
 
-def is_stored(path: Path) -> bool:
+def is_file_or_member(path: Path) -> bool:
     """Whether this file of samples, or log, is there: as a file (no link), or as a member of the folder's zip file."""
-    return is_plain_file(path) or _make_member_name(path) in _list_members(path.parents[2])
+    return is_plain_file(path) or _make_member_name(path) in _list_attempt_members(path.parents[2])
 
 
-def open_stored(path: Path) -> IO[bytes]:
+def open_file_or_member(path: Path) -> IO[bytes]:
     """Opens such a file to be read. Raises FileNotFoundError where there is none, OSError where it can't be read."""
     if is_plain_file(path):
         return path.open("rb")
     folder, name = path.parents[2], _make_member_name(path)
-    if name not in _list_members(folder):
+    if name not in _list_attempt_members(folder):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     with _open_zip(folder / PACKED) as archive:
         return io.BytesIO(_read_member(archive, name))
 
 
-def list_stored(folder: Path, kind: str) -> list[Path]:
+def list_files_and_members(folder: Path, kind: str) -> list[Path]:
     """All samples, or logs, of a results folder, by their names: files and members."""
     loose = {path for path in (folder / kind).glob("*/*-*.*") if parse_file_name(path) is not None}
-    return sorted(loose | {path for path in list_packed(folder) if path.parts[-3] == kind})
+    return sorted(loose | {path for path in list_packed_paths(folder) if path.parts[-3] == kind})
 
 
-def list_packed(folder: Path) -> list[Path]:
+def list_packed_paths(folder: Path) -> list[Path]:
     """Where the members of its zip file would lie."""
-    return [folder / name for name in _list_members(folder)]
+    return [folder / name for name in _list_attempt_members(folder)]
 
 
 def _make_member_name(path: Path) -> str:
@@ -79,7 +79,7 @@ def _make_member_name(path: Path) -> str:
     return "/".join(path.parts[-3:])
 
 
-def _list_members(folder: Path) -> frozenset[str]:
+def _list_attempt_members(folder: Path) -> frozenset[str]:
     """The members of a folder's zip file that have the name of an attempt's samples or log; none where it has none, or
     where it can't be read: whoever packs or unpacks is told."""
     path = folder / PACKED
@@ -87,11 +87,11 @@ def _list_members(folder: Path) -> frozenset[str]:
         facts = path.lstat()
     except OSError:
         return frozenset()
-    return _read_names(path, facts.st_mtime_ns, facts.st_size)
+    return _read_member_names(path, facts.st_mtime_ns, facts.st_size)
 
 
 @functools.lru_cache(maxsize=64)
-def _read_names(path: Path, _time: int, _size: int) -> frozenset[str]:
+def _read_member_names(path: Path, _time: int, _size: int) -> frozenset[str]:
     try:
         with _open_zip(path) as archive:
             return frozenset(filter(_is_attempt_member, archive.namelist()))
@@ -142,25 +142,29 @@ def pack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     Raises UnusableError where the zip file can't be read or written: then nothing has changed.
     """
     target = folder / PACKED
-    old = _check_zip(target) if target.exists() or target.is_symlink() else []
-    loose = [path for kind in ENDINGS for path in list_stored(folder, kind) if is_plain_file(path)]
+    old = _list_checked_members(target) if target.exists() or target.is_symlink() else []
+    loose = [path for kind in ENDINGS for path in list_files_and_members(folder, kind) if is_plain_file(path)]
     if not loose:
-        return PackedFolder(files=0, bytes_before=0, bytes_after=_read_size(target))
+        return PackedFolder(files=0, bytes_before=0, bytes_after=_read_file_size(target))
     contents = {}
     for path in loose:
-        if _read_size(path) > LARGEST or not os.access(path, os.R_OK):
+        if _read_file_size(path) > LARGEST or not os.access(path, os.R_OK):
             tell(f"{path} stays as it is: it can't be read, or is larger than {LARGEST >> 20} MiB")
-        elif (name := _make_member_name(path)) in old and path.read_bytes() != _read_old_member(target, name):
+        elif (name := _make_member_name(path)) in old and path.read_bytes() != _read_member_of_zip(
+            target, name
+        ):
             tell(f"{path} stays as it is: {PACKED} holds something else under its name")
         else:
             contents[name] = path
-    temporary = name_temporary(target)
+    temporary = make_temporary_path(target)
     try:
         with zipfile.ZipFile(temporary, "x", zipfile.ZIP_BZIP2) as archive:
             for name in sorted({*old, *contents}):
                 info = zipfile.ZipInfo(name, _EPOCH)
                 info.compress_type, info.external_attr = zipfile.ZIP_BZIP2, 0o100644 << 16
-                content = contents[name].read_bytes() if name in contents else _read_old_member(target, name)
+                content = (
+                    contents[name].read_bytes() if name in contents else _read_member_of_zip(target, name)
+                )
                 archive.writestr(info, content)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -173,14 +177,14 @@ def pack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-    before = sum(_read_size(path) for path in contents.values())
+    before = sum(_read_file_size(path) for path in contents.values())
     for path in contents.values():
         path.unlink(missing_ok=True)
-    _remove_empty(folder)
-    return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_read_size(target))
+    _remove_empty_folders(folder)
+    return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_read_file_size(target))
 
 
-def _read_old_member(archive_path: Path, name: str) -> bytes:
+def _read_member_of_zip(archive_path: Path, name: str) -> bytes:
     with _open_zip(archive_path) as archive:
         return _read_member(archive, name)
 
@@ -202,10 +206,10 @@ def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     target = folder / PACKED
     if not target.exists():
         return PackedFolder(files=0, bytes_before=0, bytes_after=0)
-    before, after, files = _read_size(target), 0, 0
+    before, after, files = _read_file_size(target), 0, 0
     is_whole = True
-    for name in _check_zip(target):
-        content, path = _read_old_member(target, name), folder / name
+    for name in _list_checked_members(target):
+        content, path = _read_member_of_zip(target, name), folder / name
         if not path.exists() and not path.is_symlink():
             write_new(path, content)
             files, after = files + 1, after + len(content)
@@ -217,7 +221,7 @@ def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     return PackedFolder(files=files, bytes_before=before, bytes_after=after)
 
 
-def _check_zip(path: Path) -> list[str]:
+def _list_checked_members(path: Path) -> list[str]:
     """The names of its members. Raises UnusableError where one can't be read, or is none of ours."""
     try:
         with _open_zip(path) as archive:
@@ -232,14 +236,14 @@ def _check_zip(path: Path) -> list[str]:
     return sorted(set(names))
 
 
-def _remove_empty(folder: Path) -> None:
+def _remove_empty_folders(folder: Path) -> None:
     for kind in ENDINGS:
         for inside in (*(folder / kind).glob("*"), folder / kind):
             with contextlib.suppress(OSError):  # it holds something
                 inside.rmdir()
 
 
-def _read_size(path: Path) -> int:
+def _read_file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:

@@ -58,9 +58,9 @@ class PlanFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parts(self) -> Parts:
         """Those that the folder is asked for (`--shard`); none: the whole plan."""
-        return shards.parse_parts(self.shards)
+        return shards.parse_shards(self.shards)
 
-    def format_local_start(self) -> str:
+    def format_stored_at_local(self) -> str:
         """`stored_at` as local time, written as records write theirs; empty where it is not known."""
         try:
             moment = datetime.datetime.fromisoformat(self.stored_at).astimezone()
@@ -123,7 +123,7 @@ def read_plan_file(path: Path) -> PlanFile:
         text = content.decode("utf-8")
         plan = tomllib.loads(text).get("plan", {})
         facts = convert_value({"plan": plan}, _PlanToml).plan
-        shards.parse_parts(facts.shards)
+        shards.parse_shards(facts.shards)
         return PlanFile(path=path, text=text, facts=facts)
     except UnicodeDecodeError as error:
         raise UsageError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
@@ -142,19 +142,19 @@ def list_plan_files(results: Results) -> list[PlanFile]:
     return files
 
 
-def make_stamp(files: Sequence[PlanFile]) -> dict[str, Any]:
+def make_plan_stamp(files: Sequence[PlanFile]) -> dict[str, Any]:
     """Time and number of a plan that is stored now, beside these."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
     return {"stored_at": now, "number": 1 + max((file.facts.number for file in files), default=0)}
 
 
-def is_newest(file: PlanFile, files: Sequence[PlanFile]) -> bool:
+def is_newest_plan(file: PlanFile, files: Sequence[PlanFile]) -> bool:
     """Whether no other plan of its experiment was stored later; of plans without numbers that is not known."""
     others = [other for other in files if other.experiment_name == file.experiment_name and other is not file]
     return all(other.facts.number < file.facts.number for other in others)
 
 
-def find_earlier_epochs(results: Results, name: str) -> dict[str, Any]:
+def find_epochs_of_old_version(results: Results, name: str) -> dict[str, Any]:
     """`epochs`, and `warmup_epochs` if given, of the newest plan of an experiment that a version before 0.2 stored.
 
     Empty where there is none, or its epochs vary. Plans that can't be read are left out.
@@ -169,10 +169,13 @@ def find_earlier_epochs(results: Results, name: str) -> dict[str, Any]:
     return {}
 
 
-def find_last_use(results: Results) -> str:
+def find_last_folder_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
     return max(
-        [results.find_last_start(), *(file.facts.format_local_start() for file in list_plan_files(results))]
+        [
+            results.find_last_start(),
+            *(file.facts.format_stored_at_local() for file in list_plan_files(results)),
+        ]
     )
 
 
@@ -213,7 +216,7 @@ def _expand_plan_file(file: PlanFile, most_gpus: int) -> StoredPlan:
         plan=plan,
         room=None if facts.gpus is None else NodeCapacity(max(facts.gpus, most_gpus), facts.cpus),
         facts=facts,
-        share=shards.select_parts(plan, parts),
+        share=shards.select_shards(plan, parts),
     )
 
 
@@ -251,9 +254,9 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
                     unreadable.add(path.name)
                 else:
                     tell(f"{path} is left out: {getattr(error, 'strerror', None) or error}")
-    last = [max(files, key=_place) for name, files in versions.items() if name not in unreadable]
+    last = [max(files, key=_make_plan_sort_key) for name, files in versions.items() if name not in unreadable]
     number = 0
-    for file in sorted(last, key=lambda file: (*_place(file), file.path.name)):
+    for file in sorted(last, key=lambda file: (*_make_plan_sort_key(file), file.path.name)):
         path = target.folder / "plans" / file.path.name
         if not file.facts.number:  # of a version that knew none: it stays older than all others
             if not path.exists():
@@ -261,13 +264,15 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
             continue
         number += 1
         head, mark, tail = file.text.partition("\n[plan]\n")
-        parts = ",".join(map(str, shards.join_parts(other.facts.parts for other in versions[file.path.name])))
+        parts = ",".join(
+            map(str, shards.join_shards(other.facts.parts for other in versions[file.path.name]))
+        )
         number_line = f'{number}\nshards = "{parts}"' if parts else str(number)
         text = head + mark + _NUMBER.sub(number_line, _SHARDS.sub("", tail, count=1), count=1)
         if file.path != path or text != file.text:
             write_whole(path, text)
 
 
-def _place(file: PlanFile) -> tuple[str, int]:
+def _make_plan_sort_key(file: PlanFile) -> tuple[str, int]:
     """When it was stored, among all."""
     return file.facts.stored_at, file.facts.number

@@ -27,7 +27,7 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
     values = {**record.environment, **record.trial}
     values.update({name: value for name, value in record.resolved.items() if value is not None})
     values.update(record.result)
-    missing, doubts = _describe_missing(record), dict(record.doubts)
+    missing, doubts = _make_missing_reasons(record), dict(record.doubts)
     few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
     if measured and few and values.get("epoch_time_iqr_s") is not None:
         values["epoch_time_iqr_s"], missing = None, {**missing, "epoch_time_iqr_s": NO_SPREAD}
@@ -62,14 +62,16 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         variant_definition=record.variant_definition,
         log=format_log_path(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
-        steady_step_s=_find_steady_step(epochs),
-        gpu_total_mib=_find_least_mib(record.machine_key) if record.resolved.get("device") != "cpu" else None,
+        steady_step_s=_compute_median_steady_step(epochs),
+        gpu_total_mib=_find_least_gpu_mib(record.machine_key)
+        if record.resolved.get("device") != "cpu"
+        else None,
         gpu_reserved_mib=float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None,
         took_s=record.span.finished - record.span.launched if record.span else None,
     )
 
 
-def _describe_missing(record: Record) -> dict[str, str]:
+def _make_missing_reasons(record: Record) -> dict[str, str]:
     """Column -> why it is empty."""
     if ENDED not in record.missing.values():
         return record.missing
@@ -77,7 +79,7 @@ def _describe_missing(record: Record) -> dict[str, str]:
     return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
 
 
-def _find_steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
+def _compute_median_steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
     """The time of a steady step, the median over the epochs that tell one, and of how many steps it is the mean."""
     times = [
         float(step_s)
@@ -97,7 +99,7 @@ def _make_known_images(record: Record) -> KnownImages:
 
 
 @functools.lru_cache
-def _find_least_mib(machine_key: str) -> float | None:
+def _find_least_gpu_mib(machine_key: str) -> float | None:
     """The least memory that a machine's key tells of a GPU: on none of several models does a larger batch fit."""
     return min(map(float, re.findall(r", (\d+) MiB", machine_key)), default=None)
 
@@ -111,7 +113,7 @@ def list_epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
             yield [*map((epoch | attempt).get, names)]
 
 
-def make_json_object(row: Row) -> dict[str, Any]:
+def make_row_json_object(row: Row) -> dict[str, Any]:
     """What a line of JSON tells of a measured row: its columns that are not empty, its source, its doubts."""
     values = {name: value for column in COLUMNS if (value := getattr(row, name := column.name)) is not None}
     return {

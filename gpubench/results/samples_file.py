@@ -7,8 +7,8 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.results.packed import open_stored
-from gpubench.schema.samples import SAMPLE_HEADER, describe_damage
+from gpubench.results.packed import open_file_or_member
+from gpubench.schema.samples import SAMPLE_HEADER, describe_damaged_samples
 
 LARGEST = 1e15
 """No reading is as large; what is no number is not smaller, either."""
@@ -26,7 +26,9 @@ def read_samples_file(path: Path, tell: Callable[[str], None]) -> Samples:
         tell(f"{path} can't be read: a link, which is not followed")
         return {}
     try:
-        with io.TextIOWrapper(open_stored(path), encoding="utf-8", errors="replace", newline="") as file:
+        with io.TextIOWrapper(
+            open_file_or_member(path), encoding="utf-8", errors="replace", newline=""
+        ) as file:
             whole = (line if line.endswith("\n") else "" for line in file)
             for line in csv.reader(whole):
                 if tuple(line) == SAMPLE_HEADER:
@@ -47,5 +49,5 @@ def read_samples_file(path: Path, tell: Callable[[str], None]) -> Samples:
         tell(f"{path} can't be read: {why}")
         return {}
     if kept < readings or not readings:
-        tell(describe_damage(path, readings - kept, readings))
+        tell(describe_damaged_samples(path, readings - kept, readings))
     return {key: sorted(values) for key, values in samples.items()}

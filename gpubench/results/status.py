@@ -27,10 +27,10 @@ from gpubench.plan.state import (
 )
 from gpubench.plan.unit_label import format_unit_label
 from gpubench.results.counting import (
-    count_without_first_round,
+    count_attempts_without_first_round,
     find_unit_id,
-    select_by_round,
-    select_first_round,
+    select_counting_by_round,
+    select_counting_of_first_round,
 )
 from gpubench.results.file_names import AttemptFile, parse_file_name
 from gpubench.results.plans import StoredPlan
@@ -147,10 +147,10 @@ def make_status(
             trial_id: record
             for (trial_id, _), record in sorted(counted.items(), key=lambda item: item[1].started_at)
         }
-        for number, counted in select_by_round(records).items()
+        for number, counted in select_counting_by_round(records).items()
     }
-    planned = sorted(_list_planned(plans, records, stored, versions), key=lambda unit: unit.number)
-    unplanned = list(_list_unplanned(plans, records, is_waited_for=not plans or bool(unread_plans)))
+    planned = sorted(_list_planned_units(plans, records, stored, versions), key=lambda unit: unit.number)
+    unplanned = list(_list_unplanned_units(plans, records, is_waited_for=not plans or bool(unread_plans)))
     units = [*planned, *unplanned]
     to_run = [unit for unit in units if unit.state == "run"]
     failures = [
@@ -159,7 +159,7 @@ def make_status(
     first_round = [unit for unit in units if unit.number == 1]
     counts = Counter(unit.status for unit in first_round)
     by_state = Counter((unit.number, unit.state) for unit in units)
-    without = count_without_first_round(records)
+    without = count_attempts_without_first_round(records)
     workers = list_workers(results.folder)
     is_running = any(worker.is_alive for worker in workers)
     has_plan = bool(plans or unread_plans)
@@ -183,24 +183,24 @@ def make_status(
         is_open_ended=any(plan.plan.experiment.rounds.is_open_ended for plan in plans),
         remaining=len(to_run),
         stale=sum(unit.stale for unit in first_round if unit.state == "done"),
-        remaining_s=_estimate_s(to_run, stored),
+        remaining_s=_estimate_remaining_s(to_run, stored),
         without_first_round=sum(without.get(u.trial_ids[0], 0) for u in planned if u.number == 1),
         parts=list(dict.fromkeys(str(part) for plan in plans for part in plan.facts.parts)),
         unread_plans=unread_plans,
         has_plan=has_plan,
         failures=failures,
-        running=_list_running(results, to_run, records, workers) if is_running else [],
+        running=_list_running_trials(results, to_run, records, workers) if is_running else [],
         workers=workers,
         last_start=max((record.started_at for record in records), default="") or None,
     )
 
 
-def _list_planned(
+def _list_planned_units(
     plans: Sequence[StoredPlan], records: Sequence[Record], stored: RoundRecords, versions: Mapping[str, Any]
 ) -> Iterator[_RoundUnit]:
     """The units of all plans in all their rounds, as far as is known."""
-    oom = collect_out_of_memory(select_first_round(records).values())
-    for plan, units in _assign_units(plans):
+    oom = collect_out_of_memory(select_counting_of_first_round(records).values())
+    for plan, units in _assign_units_to_latest_plan(plans):
         rules = plan.plan.experiment.rounds
         ids = {unit.unit_id for unit in units}
         first = plan_first_round(plan.plan, stored.get(1, {}), oom=oom, room=plan.room, environment=versions)
@@ -233,7 +233,7 @@ def _find_most_rounds(plan: StoredPlan, stored: Mapping[int, object]) -> int:
     return 1
 
 
-def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
+def _assign_units_to_latest_plan(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
     """Each plan with the units that it asks for, without those that a later one asks for, maybe under other ids (an
     edited model)."""
 
@@ -247,7 +247,7 @@ def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Un
     ]
 
 
-def _list_unplanned(
+def _list_unplanned_units(
     plans: Sequence[StoredPlan], records: Sequence[Record], *, is_waited_for: bool
 ) -> Iterator[_RoundUnit]:
     """What is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be read.
@@ -262,12 +262,12 @@ def _list_unplanned(
         for job in unit.jobs
         for key in (
             job.trial_id,
-            _dump_trial(plan.plan.experiment.name, unit.group, job.trial.asdict()),
+            _make_trial_key(plan.plan.experiment.name, unit.group, job.trial.asdict()),
         )
     }
     units: dict[str, list[Record]] = {}
-    for record in select_first_round(records).values():
-        key = _dump_trial(record.experiment, record.group, record.trial)
+    for record in select_counting_of_first_round(records).values():
+        key = _make_trial_key(record.experiment, record.group, record.trial)
         if planned.isdisjoint((record.trial_id, key)):
             units.setdefault(find_unit_id(record), []).append(record)
     for unit_id, attempts in units.items():
@@ -283,12 +283,12 @@ def _list_unplanned(
         )
 
 
-def _dump_trial(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
+def _make_trial_key(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
     """What tells a trial of an experiment whatever its id, as text."""
     return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
-def _estimate_s(to_run: Sequence[_RoundUnit], stored: RoundRecords) -> float | None:
+def _estimate_remaining_s(to_run: Sequence[_RoundUnit], stored: RoundRecords) -> float | None:
     """Seconds that these take: as long as the same took in another round, else the mean of what has run."""
     took_s = [
         (trial_id, record.span.finished - record.span.launched)
@@ -302,7 +302,7 @@ def _estimate_s(to_run: Sequence[_RoundUnit], stored: RoundRecords) -> float | N
     return sum((last_s.get(unit.trial_ids[0], mean_s) for unit in to_run), 0.0)
 
 
-def _list_running(
+def _list_running_trials(
     results: Results, to_run: Sequence[_RoundUnit], records: Sequence[Record], workers: Sequence[Worker]
 ) -> list[RunningTrial]:
     """Trials whose log is there and whose record is not yet, with that of the last attempt."""

@@ -20,15 +20,19 @@ from gpubench.results.counting import find_unit_id, make_start_key
 from gpubench.results.csv_text import format_csv
 from gpubench.results.file_names import (
     AttemptFile,
-    find_link,
+    find_linked_subfolder,
+    format_attempt_file_path,
     format_log_path,
-    format_part_path,
     parse_file_name,
 )
-from gpubench.results.packed import ENDINGS, list_packed
+from gpubench.results.packed import ENDINGS, list_packed_paths
 from gpubench.results.stored_record import DamagedRecordError, NewerRecordError, read_attempt
 from gpubench.results.whole_file import write_new, write_whole
-from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
+from gpubench.schema.attempt_ids import (
+    derive_folder_id_from_records,
+    find_most_common_folder_id,
+    make_folder_id,
+)
 from gpubench.schema.codes import encode_record
 from gpubench.schema.record import MOST_ATTEMPTS, GroupRecord, Record
 
@@ -62,9 +66,9 @@ class Results:
 
     # ---- paths ----
 
-    def make_part_path(self, kind: str, unit_id: str, attempt_name: str, ending: str) -> Path:
+    def make_attempt_file_path(self, kind: str, unit_id: str, attempt_name: str, ending: str) -> Path:
         """`records/xx/UNIT-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
-        return self.folder / format_part_path(kind, unit_id, attempt_name, ending)
+        return self.folder / format_attempt_file_path(kind, unit_id, attempt_name, ending)
 
     def make_log_path(self, unit_id: str, attempt_name: str) -> Path:
         return self.folder / format_log_path(unit_id, attempt_name)
@@ -90,7 +94,11 @@ class Results:
         if not self.folder_id:
             path = self.folder / FOLDER_ID
             lying_here = [record for record in records if not record.attempt_id]
-            chosen = derive_folder_id(lying_here) if lying_here else find_folder_id(records)
+            chosen = (
+                derive_folder_id_from_records(lying_here)
+                if lying_here
+                else find_most_common_folder_id(records)
+            )
             try:
                 write_new(path, (chosen or make_folder_id()) + "\n")
             except UnusableError:
@@ -107,21 +115,21 @@ class Results:
 
     # ---- opening ----
 
-    def check_links(self) -> None:
+    def check_no_linked_folders(self) -> None:
         """Raises UnusableError where a folder in it is a link: it may lead to anybody's files."""
-        if (link := find_link(self.folder)) is not None:
+        if (link := find_linked_subfolder(self.folder)) is not None:
             raise UnusableError(
                 f"{link} is a link, and gpubench follows none below a results folder: put the folder itself there"
             )
 
-    def create(self) -> None:
+    def create_folder(self) -> None:
         """Makes the folder. Raises UnusableError where it is a file or can't be written, or has links in it."""
-        self.check_links()
+        self.check_no_linked_folders()
         if self.folder.exists() and not self.folder.is_dir():
             raise UnusableError(f"{self.folder} is a file; name a folder for the results with --out")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            probe = litter.name_temporary(self.folder / "probe")
+            probe = litter.make_temporary_path(self.folder / "probe")
             with probe.open("w") as file:
                 file.write("-")
                 file.flush()
@@ -138,14 +146,14 @@ class Results:
 
     def check_not_removed(self) -> None:
         """Raises UnusableError where the folder was removed or renamed since this sweep opened it."""
-        if self._descriptor is None or self._is_same():
+        if self._descriptor is None or self._is_same_folder():
             return
         raise UnusableError(
             f"{self.folder} was removed or renamed while this sweep wrote into it: what it has measured lies "
             "wherever the folder is now; the same command with --out and its name goes on"
         )
 
-    def _is_same(self) -> bool:
+    def _is_same_folder(self) -> bool:
         """Whether the folder that this sweep opened still lies at its path."""
         try:
             now, opened = self.folder.stat(), os.fstat(self._descriptor or 0)
@@ -153,7 +161,7 @@ class Results:
             return False
         return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
 
-    def _is_linked(self) -> bool:
+    def _is_folder_still_linked(self) -> bool:
         """Whether the folder that this sweep opened lies anywhere; a network's file system may say that it is stale."""
         try:
             return os.fstat(self._descriptor or 0).st_nlink > 0
@@ -170,7 +178,7 @@ class Results:
         self._read.clear()
         return self._read_new_records(tell)
 
-    def read_newer_records(
+    def read_records_since_last(
         self, tell: Tell = raise_unusable, beside: Collection[str] | None = None
     ) -> list[Record]:
         """The attempts that others have stored since the folder was last read.
@@ -178,13 +186,13 @@ class Results:
         `beside`: ids of units; no more is read than what lies beside their records.
         """
         if beside is not None:
-            self._refresh_folders(beside)
+            self._refresh_network_cache(beside)
         return self._read_new_records(tell, beside)
 
-    def _refresh_folders(self, beside: Collection[str]) -> None:
+    def _refresh_network_cache(self, beside: Collection[str]) -> None:
         """Changes the folders of these records: over a network what a host has changed itself is read anew."""
         for inside in {unit_id[1:3] for unit_id in beside}:
-            path = litter.name_temporary(self.folder / "records" / inside / "fresh")
+            path = litter.make_temporary_path(self.folder / "records" / inside / "fresh")
             with contextlib.suppress(OSError):  # then what is known is as old as a cache
                 path.touch()
                 path.unlink(missing_ok=True)
@@ -215,7 +223,7 @@ class Results:
                     record.note_folder_id(folder_id)
         return sorted(records, key=make_start_key)
 
-    def find_damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
+    def find_damaged_attempts(self, records: Iterable[Record]) -> set[AttemptFile]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
         files = {
             name for path in self.list_record_files(lambda _: None) if (name := parse_file_name(Path(path)))
@@ -228,9 +236,11 @@ class Results:
         folder = os.fspath(self.folder / "records")
         paths = []
         for inside in (
-            _list_names(folder, tell) if beside is None else sorted({unit_id[1:3] for unit_id in beside})
+            _list_folder_names(folder, tell)
+            if beside is None
+            else sorted({unit_id[1:3] for unit_id in beside})
         ):
-            for name in _list_names(f"{folder}/{inside}", tell):
+            for name in _list_folder_names(f"{folder}/{inside}", tell):
                 if not name.endswith(".json") or name.startswith("."):
                     continue
                 path = f"{folder}/{inside}/{name}"
@@ -240,7 +250,7 @@ class Results:
                     tell(f"{path} is left out: records of its name lie in records/{name[1:3]}")
         return paths
 
-    def find_next_attempt(self, *ids: str) -> int:
+    def find_next_attempt_number(self, *ids: str) -> int:
         """The number of the next attempt at a unit in this folder, counting from 1. `ids`: its own, and those of its
         jobs. Attempts that were measured in other folders count there."""
         loose = (
@@ -249,7 +259,7 @@ class Results:
             for unit_id in ids
             for path in (self.folder / kind / unit_id[1:3]).glob(f"{unit_id}-*")
         )
-        names = map(parse_file_name, (*loose, *list_packed(self.folder)))
+        names = map(parse_file_name, (*loose, *list_packed_paths(self.folder)))
         numbers = (
             name.number
             for name in names
@@ -263,25 +273,25 @@ class Results:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
         folder = self.folder
         # What was measured is kept wherever the folder lies now; one that was removed is made anew for it.
-        if self._descriptor is not None and not self._is_same() and self._is_linked():
+        if self._descriptor is not None and not self._is_same_folder() and self._is_folder_still_linked():
             self.folder = Path(f"/proc/self/fd/{self._descriptor}")
         try:
-            self._save(records, samples, header)
+            self._write_attempt(records, samples, header)
         finally:
             self.folder = folder
         self.check_not_removed()  # after the record
 
-    def _save(
+    def _write_attempt(
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
     ) -> None:
         first = records[0]
-        unit_path = self.make_part_path(
+        unit_path = self.make_attempt_file_path(
             "records", first.group_id or first.trial_id, first.attempt_name, "json"
         )
         if unit_path.exists() or unit_path.is_symlink():
             raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
         for record, rows in zip(records, samples, strict=True):
-            path = self.make_part_path("samples", record.trial_id, record.attempt_name, "csv")
+            path = self.make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv")
             write_whole(path, format_csv(header, rows, SAMPLE_DIGITS))
         unit: Record | GroupRecord = first
         if first.group_id is not None:
@@ -313,7 +323,7 @@ class Results:
         starts = (
             began.decode(errors="replace")
             for path in self.list_record_files(tell=lambda _: None)
-            for began in _STARTED_AT.findall(_read_bytes(path))
+            for began in _STARTED_AT.findall(_read_bytes_or_empty(path))
         )
         return max(starts, default="")
 
@@ -328,7 +338,7 @@ class Results:
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 
 
-def _read_bytes(path: str) -> bytes:
+def _read_bytes_or_empty(path: str) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
         return read_regular_file(path)
@@ -336,7 +346,7 @@ def _read_bytes(path: str) -> bytes:
         return b""
 
 
-def _list_names(folder: str, tell: Tell) -> list[str]:
+def _list_folder_names(folder: str, tell: Tell) -> list[str]:
     """The names in a folder, sorted; nothing where it is no folder. `tell`: of one that can't be read."""
     try:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names are asked for

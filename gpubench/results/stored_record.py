@@ -60,9 +60,9 @@ def parse_attempt(name: str, text: bytes) -> list[Record]:
     try:
         attempt: GroupRecord | Record = convert_value(content, shape)
     except InvalidValueError as error:
-        raise _describe_damage(error, [content, *parts]) from None
+        raise _make_damage_error(error, [content, *parts]) from None
     if isinstance(attempt, GroupRecord):
-        _check_group(attempt)
+        _check_group_jobs(attempt)
         unit_id, jobs = attempt.group_id, attempt.jobs
     else:
         unit_id, jobs = attempt.trial_id, [attempt]
@@ -77,7 +77,7 @@ def parse_attempt(name: str, text: bytes) -> list[Record]:
     return jobs
 
 
-def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedRecordError:
+def _make_damage_error(error: InvalidValueError, parts: Sequence[Any]) -> DamagedRecordError:
     """What is wrong, in a few words; of a newer version only that, for all else may be new as well.
 
     `parts`: all that may tell its version.
@@ -91,7 +91,7 @@ def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedR
     return DamagedRecordError(clean_line(f"is damaged: {error}", LONGEST))
 
 
-def _check_group(group: GroupRecord) -> None:
+def _check_group_jobs(group: GroupRecord) -> None:
     """Raises DamagedRecordError for jobs that are not of one attempt."""
     for job in group.jobs:
         if (job.group_id, job.attempt, job.attempt_id) != (group.group_id, group.attempt, group.attempt_id):

@@ -21,11 +21,16 @@ from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular_file
 from gpubench.results.file_names import AttemptFile, is_plain_file, parse_file_name
-from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
+from gpubench.results.packed import ENDINGS, is_file_or_member, list_files_and_members, open_file_or_member
 from gpubench.results.plans import unite_plans
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_new, write_whole
-from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, hash_content, make_attempt_id
+from gpubench.schema.attempt_ids import (
+    FOLDER_SIGNS,
+    derive_folder_id_from_records,
+    hash_content,
+    make_attempt_id,
+)
 from gpubench.schema.record import RECORD_SCHEMA
 
 
@@ -48,7 +53,7 @@ class StoredAttempt:
     @property
     def trial_ids(self) -> list[str]:
         """Ids of its jobs, by which samples and logs are named."""
-        return [str(job["trial_id"]) for job in _list_jobs(self.record)] or [self.file.unit_id]
+        return [str(job["trial_id"]) for job in _list_record_jobs(self.record)] or [self.file.unit_id]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -68,21 +73,21 @@ def unite_folders(sources: Sequence[Results], target: Results, tell: Callable[[s
     """
     folders = [folder for folder in sources if folder.folder.resolve() != target.folder.resolve()]
     for folder in (target, *folders):
-        folder.check_links()
+        folder.check_no_linked_folders()
     united = MergeSummary()
     first = len(sources) - len(folders)
     with pause_garbage_collector():
         own_records = target.read_records(lambda _: None)
         folder_id = target.ensure_folder_id(own_records)
         known_attempts = {
-            attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)
+            attempt.key: attempt for attempt in _list_stored_attempts(target, folder_id, lambda _: None)
         }
         for place, source in enumerate(folders, first):
             records = source.read_records(lambda _: None)
-            folder_id = source.folder_id or derive_folder_id(
+            folder_id = source.folder_id or derive_folder_id_from_records(
                 [record for record in records if not record.attempt_id]
             )
-            attempts = list(_list_attempts(source, folder_id, tell))
+            attempts = list(_list_stored_attempts(source, folder_id, tell))
             ids = {
                 (trial_id, attempt.file.number): attempt.attempt_id
                 for attempt in attempts
@@ -91,8 +96,8 @@ def unite_folders(sources: Sequence[Results], target: Results, tell: Callable[[s
             }
             for attempt in attempts:
                 _copy_attempt(attempt, source, target, known_attempts, ids, united, place, tell)
-            _copy_traces(source, target, folder_id, attempts)
-            _copy_left_out(source, target)
+            _copy_unrecorded_traces(source, target, folder_id, attempts)
+            _copy_left_out_names(source, target)
     unite_plans([target, *folders], target, tell)
     return united
 
@@ -100,7 +105,9 @@ def unite_folders(sources: Sequence[Results], target: Results, tell: Callable[[s
 # ---- attempts of a folder ----
 
 
-def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None]) -> Iterator[StoredAttempt]:
+def _list_stored_attempts(
+    folder: Results, folder_id: str, tell: Callable[[str], None]
+) -> Iterator[StoredAttempt]:
     """All of a folder, by the names of their files. `tell`: of files that are none, or can't be read."""
     alike: Counter[str] = Counter()
     for path in map(Path, folder.list_record_files(tell)):
@@ -113,7 +120,7 @@ def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None])
         except OSError as error:
             tell(f"{path} is left out: it can't be read ({error.strerror})")
             continue
-        record = _parse_record(content, file)
+        record = _parse_attempt_record(content, file)
         attempt_id = file.attempt_name
         if not file.folder_id:
             unique = hash_content(content if record is None else _dump_without_numbers(record))
@@ -128,7 +135,7 @@ _UNIT = re.compile(r"\w[\w-]*")
 """What an id may be: files are named by it."""
 
 
-def _parse_record(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
+def _parse_attempt_record(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
     """A record that says that it is the file's attempt; None for one that is damaged."""
     try:
         record = msgspec.json.decode(content)
@@ -143,13 +150,13 @@ def _parse_record(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None
     return record if is_whole and (unit_id, name) == file else None
 
 
-def _list_jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+def _list_record_jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     return [] if record is None else record.get("jobs", [record])
 
 
 def _dump_without_numbers(record: Mapping[str, Any]) -> bytes:
     """All that a record of an earlier version holds but for numbers of attempts, which its merging changed."""
-    changed = _change(
+    changed = _change_record_values(
         record,
         lambda job: {"attempt": None} if "attempt" in job else {},
         lambda _: {"attempt": None},
@@ -161,11 +168,13 @@ _Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """What gets other values, and which."""
 
 
-def _change(record: Mapping[str, Any], change_job: _Change, change_solo: _Change) -> dict[str, Any]:
+def _change_record_values(
+    record: Mapping[str, Any], change_job: _Change, change_solo: _Change
+) -> dict[str, Any]:
     """A record, or one of a group with those of its jobs, with other values, also in its names of trials alone."""
     changed = {**record, **change_job(record)}
     if "jobs" in changed:
-        changed["jobs"] = [_change(job, change_job, change_solo) for job in changed["jobs"]]
+        changed["jobs"] = [_change_record_values(job, change_job, change_solo) for job in changed["jobs"]]
     together = changed.get("together")
     if isinstance(together, Mapping) and isinstance(together.get("solos"), list):
         solos = [{**s, **change_solo(s)} if isinstance(s, Mapping) else s for s in together["solos"]]
@@ -191,9 +200,9 @@ def _copy_attempt(
     name = attempt.attempt_id if known is None else known.file.attempt_name
     for trial_id in attempt.trial_ids:
         for kind, ending in ENDINGS.items():
-            mine = source.make_part_path(kind, trial_id, attempt.file.attempt_name, ending)
-            copy = target.make_part_path(kind, trial_id, name, ending)
-            if is_stored(mine) and not is_stored(copy):
+            mine = source.make_attempt_file_path(kind, trial_id, attempt.file.attempt_name, ending)
+            copy = target.make_attempt_file_path(kind, trial_id, name, ending)
+            if is_file_or_member(mine) and not is_file_or_member(copy):
                 copy_whole(mine, copy)
     if known is not None:
         united.known[place] += 1
@@ -203,7 +212,7 @@ def _copy_attempt(
         elif attempt.file.folder_id and known.content != attempt.content and attempt.record is not None:
             tell(f"{attempt.path} is left out: {known.path} holds something else under the same id")
         return
-    path = target.make_part_path("records", attempt.file.unit_id, name, "json")
+    path = target.make_attempt_file_path("records", attempt.file.unit_id, name, "json")
     if path.exists() or path.is_symlink():
         tell(f"{attempt.path} is left out: {path} is something else; rename that, and merge again")
         return
@@ -225,27 +234,29 @@ def _add_attempt_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, 
         return {} if attempt_id is None else {"attempt_id": attempt_id}
 
     with_id = {"schema_version": RECORD_SCHEMA, "attempt": attempt.file.number, "attempt_id": name}
-    changed = _change(attempt.record, lambda _: with_id, add_attempt_id)
+    changed = _change_record_values(attempt.record, lambda _: with_id, add_attempt_id)
     return (json.dumps(changed, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[StoredAttempt]) -> None:
+def _copy_unrecorded_traces(
+    source: Results, target: Results, folder_id: str, attempts: Sequence[StoredAttempt]
+) -> None:
     """Logs and samples of attempts that left no record: they show that there was one."""
     known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trial_ids}
     for kind, ending in ENDINGS.items():
-        for path in list_stored(source.folder, kind):
+        for path in list_files_and_members(source.folder, kind):
             file = parse_file_name(path)
-            if file is None or file in known or not is_stored(path):
+            if file is None or file in known or not is_file_or_member(path):
                 continue
             name = file.attempt_name
             if not file.folder_id:
                 name = make_attempt_id(file.number, folder_id, hash_content(f"{file.unit_id} {file.number}"))
-            copy = target.make_part_path(kind, file.unit_id, name, ending)
-            if not is_stored(copy):
+            copy = target.make_attempt_file_path(kind, file.unit_id, name, ending)
+            if not is_file_or_member(copy):
                 copy_whole(path, copy)
 
 
-def _copy_left_out(source: Results, target: Results) -> None:
+def _copy_left_out_names(source: Results, target: Results) -> None:
     """The names of images that were left out, by the fingerprint of their data."""
     for path in sorted((source.folder / "left-out").glob("*.txt")):
         copy = target.folder / "left-out" / path.name
@@ -256,7 +267,7 @@ def _copy_left_out(source: Results, target: Results) -> None:
 def copy_whole(source: Path, target: Path) -> None:
     """Copies a file so that a reader sees all of it or none. Raises UnusableError where that can't be done."""
     try:
-        with open_stored(source) as file:
+        with open_file_or_member(source) as file:
             content = file.read()
     except OSError as error:
         raise UnusableError(f"{source} can't be copied to {target}: {error.strerror}") from None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.litter import name_temporary
+from gpubench.basics.litter import make_temporary_path
 
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems answer that know no hard links."""
@@ -20,7 +20,7 @@ def write_whole(path: Path, data: str | bytes) -> None:
 
     Raises UnusableError where that can't be done, and leaves nothing behind.
     """
-    _write(path, data, Path.replace)
+    _write_then_place(path, data, Path.replace)
 
 
 def write_new(path: Path, data: str | bytes) -> None:
@@ -37,11 +37,11 @@ def write_new(path: Path, data: str | bytes) -> None:
             temporary.replace(path)
         temporary.unlink(missing_ok=True)
 
-    _write(path, data, link)
+    _write_then_place(path, data, link)
 
 
-def _write(path: Path, data: str | bytes, put: Callable[[Path, Path], object]) -> None:
-    temporary = name_temporary(path)  # sweeps of several hosts may write the same table at once
+def _write_then_place(path: Path, data: str | bytes, put: Callable[[Path, Path], object]) -> None:
+    temporary = make_temporary_path(path)  # sweeps of several hosts may write the same table at once
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:

@@ -9,16 +9,16 @@ from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import format_exact_seconds, format_seconds
 from gpubench.plan.plan import Plan, Unit
-from gpubench.plan.rounds import Rounds
+from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.state import PlannedUnit
 from gpubench.plan.unit_label import format_unit_label
 from gpubench.record.together import GroupPrediction
 from gpubench.render.live import View
 from gpubench.render.prediction import OVERLAPS, RESOURCES
 from gpubench.render.words import format_number, join_words
-from gpubench.run.checks import describe_other_load, describe_remedy
+from gpubench.run.checks import describe_hardware_remedy, describe_other_load
 from gpubench.run.images import (
-    ask_to_make,
+    ask_to_make_images,
     describe_making_steps,
     has_many_images,
     is_interactive,
@@ -35,7 +35,7 @@ def list_announcement_lines(
     `steps`: what is to be made of them. `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`.
     """
     to_run = [item.unit for item in planned if item.state == "run"]
-    guesses = state.estimate_all_rounds(planned)
+    guesses = state.estimate_time_in_all_rounds(planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
     not_run = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
@@ -46,7 +46,7 @@ def list_announcement_lines(
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     experiment = state.plan.experiment
     rounds = experiment.rounds
-    trials = f"{format_unit_counts(planned)} to run{rest}{describe_rounds(rounds)}"
+    trials = f"{format_unit_counts(planned)} to run{rest}{format_rounds_clause(rounds)}"
     total = format_seconds(sum(guess.seconds for guess in guesses))
     lasts = f"{about} {total}{' a round' if rounds.is_open_ended else ''}{format_load_note(load)}"
     return [
@@ -68,20 +68,20 @@ def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
     return list(places)
 
 
-def describe_rounds(rounds: Rounds) -> str:
+def format_rounds_clause(rounds: RoundLimits) -> str:
     """` in 5 rounds`, ` in rounds until …`; empty for one round."""
     if rounds.most == 1:
         return ""
-    limits = ["rounds"] if rounds.is_endless else [f"{rounds.most} rounds"]
+    limits = ["rounds"] if rounds.has_no_round_limit else [f"{rounds.most} rounds"]
     if rounds.within_pct is not None:
         limits.append(f"until each time is known within {rounds.within_pct:g} %")
     if rounds.budget_s is not None:
         limits.append(f"for {format_exact_seconds(rounds.budget_s)}")
-    if rounds.until_answered:
+    if rounds.is_until_answered:
         limits[-1] += ","
         limits.append("until every question of the table is answered")
     how_many, *until = limits
-    if rounds.is_endless:
+    if rounds.has_no_round_limit:
         return f" in {how_many} {' or '.join(until)}"
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
 
@@ -112,7 +112,9 @@ def list_dropped_lines(plan: Plan) -> list[str]:
     ]
 
 
-def announce_sweep(state: SweepState, planned: Sequence[PlannedUnit], view: View, *, yes: bool) -> bool:
+def announce_and_confirm_sweep(
+    state: SweepState, planned: Sequence[PlannedUnit], view: View, *, yes: bool
+) -> bool:
     """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
 
     Where nobody can be asked it says so and goes on, for scripts rely on that.
@@ -131,7 +133,7 @@ def announce_sweep(state: SweepState, planned: Sequence[PlannedUnit], view: View
             if state.runner.node.machine.allocation
             else "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
         )
-    return not (much and asks) or ask_to_make(steps)
+    return not (much and asks) or ask_to_make_images(steps)
 
 
 # ---- the plan alone (-n) ----
@@ -145,7 +147,7 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
 
     `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`; empty for none.
     """
-    estimates = iter(state.estimate_all_rounds(planned))
+    estimates = iter(state.estimate_time_in_all_rounds(planned))
     rounds = state.plan.experiment.rounds
     lines = []
     total = 0.0
@@ -167,7 +169,7 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
         lines.append(f"{item.unit.unit_id}  {format_unit_label(state.plan, item.unit):<{wide}}  {fate}")
-    advice = describe_remedy(planned, state.runner.node.machine)
+    advice = describe_hardware_remedy(planned, state.runner.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += list_dropped_lines(state.plan)
     folder = state.runner.results.folder
@@ -176,7 +178,7 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
     some = f" ({of_all})" if to_run < len(planned) else ""
     lasts = f"{format_seconds(total)}{' a round' if rounds.is_open_ended else ''}{format_load_note(load)}"
     what = (
-        f"{format_unit_counts(planned)} to run{some}{describe_rounds(rounds)}; {lasts}"
+        f"{format_unit_counts(planned)} to run{some}{format_rounds_clause(rounds)}; {lasts}"
         if to_run
         else f"nothing to run {of_all}"
     )
@@ -184,7 +186,7 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _describe_planned_rounds(item: PlannedUnit, rounds: Rounds) -> str:
+def _describe_planned_rounds(item: PlannedUnit, rounds: RoundLimits) -> str:
     """In which rounds a unit is to run, where there are several."""
     if rounds.most == 1:
         return ""
@@ -198,7 +200,7 @@ def _describe_planned_rounds(item: PlannedUnit, rounds: Rounds) -> str:
     )
 
 
-def format_prediction(group_prediction: GroupPrediction) -> str:
+def format_group_prediction(group_prediction: GroupPrediction) -> str:
     """One line: how many times as long each job should take, and why; or why that is not known."""
     prediction = group_prediction.prediction
     if prediction is None:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
-from gpubench.schema.gpu_look import IN_USE_PCT, GpuProcess, Look
+from gpubench.schema.gpu_look import IN_USE_PCT, GpuLook, GpuProcess
 
 NAMED = 3
 """Processes that one line names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BusyGpuPolicy:
+class GpuUseFindings:
     """What the look means for a sweep."""
 
     busy: tuple[str, ...]
@@ -29,7 +29,7 @@ class BusyGpuPolicy:
     idle_readings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """uuid -> readings behind its idle power, and those that failed."""
 
-    def enforce(self, *, allow_busy: bool) -> list[str]:
+    def check_not_busy(self, *, allow_busy: bool) -> list[str]:
         """The lines to tell. Raises UnusableError where a GPU is busy and that is not allowed."""
         if self.busy and not allow_busy:
             raise UnusableError(
@@ -39,7 +39,7 @@ class BusyGpuPolicy:
         return [*self.busy, *self.notes, *self.unknown]
 
 
-def judge_gpus(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpuPolicy:
+def classify_gpu_use(looks: Mapping[str, GpuLook], numbers: Mapping[str, int]) -> GpuUseFindings:
     """What to make of these GPUs. `numbers`: uuid -> as `--gpu-ids` takes it."""
     busy: list[str] = []
     notes: list[str] = []
@@ -69,7 +69,7 @@ def judge_gpus(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpu
             unknown.append(
                 f"{gpu}: whether it is busy is not known: {look.missing.get('util_pct', 'no sample')}"
             )
-    return BusyGpuPolicy(
+    return GpuUseFindings(
         busy=tuple(busy),
         notes=tuple(notes),
         unknown=tuple(unknown),
@@ -79,7 +79,7 @@ def judge_gpus(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpu
     )
 
 
-def _describe_stranger(look: Look) -> str | None:
+def _describe_stranger(look: GpuLook) -> str | None:
     """Who keeps the GPU busy, in words; None: nobody, or a desktop alone."""
     if look.util_pct is None or look.util_pct < IN_USE_PCT:
         return None

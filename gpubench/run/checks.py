@@ -23,14 +23,16 @@ from gpubench.schema.doubts import OTHER_LOAD_PCT
 HOST_LOOK_S = 0.3
 
 
-def check_hardware(planned: Sequence[PlannedUnit], machine: Machine) -> None:
+def check_enough_hardware(planned: Sequence[PlannedUnit], machine: Machine) -> None:
     """Raises UnusableError where every trial needs more GPUs or CPUs than there are."""
     requested = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in requested):
-        raise UnusableError(f"no trial is left: {requested[0].why}; {describe_remedy(planned, machine)}")
+        raise UnusableError(
+            f"no trial is left: {requested[0].why}; {describe_hardware_remedy(planned, machine)}"
+        )
 
 
-def check_given_gpus(planned: Sequence[PlannedUnit], machine: Machine, *, is_by_machine: bool) -> None:
+def check_slurm_gpus_seen(planned: Sequence[PlannedUnit], machine: Machine, *, is_by_machine: bool) -> None:
     """Raises UnusableError where SLURM gave GPUs, none is seen, and nobody has asked for the CPU in their place.
 
     Else a node whose driver is broken would measure on its CPUs what the other tasks of an array measure on GPUs.
@@ -42,12 +44,12 @@ def check_given_gpus(planned: Sequence[PlannedUnit], machine: Machine, *, is_by_
     trials = [job.trial for item in planned if item.state == "run" for job in item.unit.jobs]
     if trials and (is_by_machine or any(t.device is None for t in trials)):
         raise UnusableError(
-            f"{job.description} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
+            f"{job.job_label} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
             "gpubench doctor in such a job says why; --device cpu measures on its CPUs"
         )
 
 
-def describe_remedy(planned: Sequence[PlannedUnit], machine: Machine) -> str:
+def describe_hardware_remedy(planned: Sequence[PlannedUnit], machine: Machine) -> str:
     """What to do about trials that want more nodes, GPUs or CPUs than there are; empty where none does."""
     lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
     if not lacks:
@@ -93,8 +95,8 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
         )
-    ruling = busy_gpus.judge_gpus(runner.node.look_at_gpus(list(numbers)), numbers)
-    for line in ruling.enforce(allow_busy=allow_busy):
+    ruling = busy_gpus.classify_gpu_use(runner.node.sample_gpus_before_sweep(list(numbers)), numbers)
+    for line in ruling.check_not_busy(allow_busy=allow_busy):
         view.say(line)
     runner.idle_power_w, runner.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
     runner.idle_readings = dict(ruling.idle_readings)
@@ -123,12 +125,12 @@ def try_user_code(
         if item.state == "run"
         for pair in zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True)
     ]
-    tries = _collect_tries(jobs)
+    tries = _collect_user_code_tries(jobs)
     if tries:
-        run_tries(state.runner.node, tries, limit_s, say)
+        run_user_code_tries(state.runner.node, tries, limit_s, say)
 
 
-def _collect_tries(jobs: Sequence[tuple[Job, ResolvedTrial]]) -> dict[str, Try]:
+def _collect_user_code_tries(jobs: Sequence[tuple[Job, ResolvedTrial]]) -> dict[str, Try]:
     """What is tried, by what it is called; of each model, the first sizes that are asked for."""
     tries: dict[str, Try] = {}
     for job, resolved in jobs:
@@ -147,7 +149,9 @@ def _collect_tries(jobs: Sequence[tuple[Job, ResolvedTrial]]) -> dict[str, Try]:
     return tries
 
 
-def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
+def run_user_code_tries(
+    node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]
+) -> None:
     """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `try_user_code` does."""
     ended = node.probe_user_code(list(tries.values()), limit_s)
     for description, line in zip(tries, ended.verdicts, strict=False):

@@ -9,13 +9,13 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.basics.quiet_pipe import ignore_lost_output
-from gpubench.basics.quoted import to_json
+from gpubench.basics.quoted import format_readable_json
 from gpubench.basics.words import format_count
 from gpubench.plan.state import PlannedUnit
 from gpubench.plan.sweep_options import Mode
 from gpubench.render import terminal
 from gpubench.render.live import View
-from gpubench.results.rows import make_json_object
+from gpubench.results.rows import make_row_json_object
 from gpubench.run.limits import Limits
 from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
@@ -29,7 +29,7 @@ def print_row_if_json(row: Row, mode: Mode) -> None:
     """With --json, a line for each trial as it ends; the jobs of a group each have one."""
     if mode == "json":
         with ignore_lost_output():  # where nobody reads any more, measuring goes on; the records have it all
-            print(to_json(make_json_object(row)), flush=True)
+            print(format_readable_json(make_row_json_object(row)), flush=True)
 
 
 def print_result(
@@ -51,7 +51,7 @@ def print_result(
     elif mode == "json":
         for row in state.list_reused_rows(planned):
             print_row_if_json(row, mode)
-    workers = state.list_others() if summary.elsewhere else []
+    workers = state.list_other_workers() if summary.elsewhere else []
     for line in list_closing_lines(
         summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s
     ):
@@ -77,7 +77,7 @@ def list_closing_lines(
             f"{summary.timed_out} timed out before"
         )
     if summary.elsewhere:
-        who = f"{describe_others(workers)} at work on" if workers else "other sweeps have taken"
+        who = f"{describe_other_workers(workers)} at work on" if workers else "other sweeps have taken"
         yield (
             f"{who} {summary.elsewhere} of its trials and groups, which the table lacks yet; "
             f"gpubench status {folder} tells how far they are"
@@ -93,7 +93,7 @@ def list_closing_lines(
         yield f"{summary.stale} measured under other versions; --retry stale measures them again"
 
 
-def describe_others(workers: Sequence[str]) -> str:
+def describe_other_workers(workers: Sequence[str]) -> str:
     """`1 other (process 7 on host) is`, of who works through the same plan."""
     names = ", ".join(workers[:NAMED]) + (f" and {len(workers) - NAMED} more" if len(workers) > NAMED else "")
     return f"{format_count(len(workers), 'other')} ({names}) {'is' if len(workers) == 1 else 'are'}"

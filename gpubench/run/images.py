@@ -35,7 +35,7 @@ class ImageFolders:
         """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
         if wanted not in self._folders:
             try:
-                self._folders[wanted] = locate.ensure_files(*wanted, progress=progress)
+                self._folders[wanted] = locate.ensure_variant_files(*wanted, progress=progress)
             except GpubenchError as error:
                 self._folders[wanted] = error
         folder = self._folders[wanted]
@@ -52,7 +52,7 @@ def list_making_steps(wanted: Iterable[Wanted]) -> list[MakingStep]:
     steps: dict[MakingStep, None] = {}
     for images in wanted:
         with contextlib.suppress(GpubenchError):
-            steps |= dict.fromkeys(locate.plan_steps(*images))
+            steps |= dict.fromkeys(locate.plan_making_steps(*images))
     return list(steps)
 
 
@@ -79,7 +79,7 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_to_make(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -> bool:
+def ask_to_make_images(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -> bool:
     """Asks on stderr whether to make these images, until the answer is yes (or nothing) or no (or its end)."""
     source = answers or sys.stdin
     size = built.format_bytes(sum(step.estimate_bytes for step in steps))
@@ -98,7 +98,7 @@ def ask_to_make(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -
             return True
 
 
-def make_left_out_path(results: Results, facts: DataFacts) -> Path:
+def make_left_out_images_path(results: Results, facts: DataFacts) -> Path:
     """Names the images that are left out of the data with this fingerprint, as it stands in the records."""
     return results.folder / "left-out" / f"{facts.fingerprint}.txt"
 
@@ -110,16 +110,16 @@ def list_left_out_lines(sources: DiskSources, results: Results | None) -> list[s
         facts = sources.find_data_facts(name)
         used = facts.train_images + facts.val_images
         lines += bad_images.describe_bad_images(
-            bad, used, Path(str(facts.root)), make_left_out_path(results, facts) if results else None
+            bad, used, Path(str(facts.root)), make_left_out_images_path(results, facts) if results else None
         )
     return lines
 
 
-def store_left_out(sources: DiskSources, results: Results) -> None:
+def store_left_out_names(sources: DiskSources, results: Results) -> None:
     """Keeps the names of the images that are left out with the results."""
     for name, bad in sources.bad_images.items():
         if bad:
             write_whole(
-                make_left_out_path(results, sources.find_data_facts(name)),
+                make_left_out_images_path(results, sources.find_data_facts(name)),
                 bad_images.format_bad_images_file(bad),
             )

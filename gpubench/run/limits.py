@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import format_count
-from gpubench.node.allocation import ask_squeue, find_allocation, find_time_limit
+from gpubench.node.allocation import find_job_time_limit, find_slurm_allocation, query_squeue_times
 from gpubench.node.node import Node
-from gpubench.plan.estimate import Estimate, format_exact_seconds
+from gpubench.plan.estimate import TimeEstimate, format_exact_seconds
 from gpubench.plan.plan import Unit
-from gpubench.plan.rounds import MOST, Rounds
-from gpubench.plan.wall_time import UnstartedUnits, Verdict, WallTime, estimate_stopped_unit, find_spare
+from gpubench.plan.rounds import MOST, RoundLimits
+from gpubench.plan.wall_time import UnstartedUnits, Verdict, WallTime, compute_spare_s, estimate_stopped_unit
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.missing import Unmeasured
 
@@ -49,7 +49,7 @@ class StopRequest:
 
 
 @dataclass(kw_only=True, slots=True)
-class BatchJob:
+class BatchJobLimit:
     """The batch job that the sweep runs in ends at its time limit."""
 
     wall_time: WallTime | None = None
@@ -63,23 +63,25 @@ class BatchJob:
     def is_resumable(self) -> bool:
         return bool(self.late.waiting)
 
-    def judge_unit(self, unit: Unit, forecast_s: float, state: SweepState, *, is_first: bool) -> Verdict:
+    def decide_unit_start(
+        self, unit: Unit, forecast_s: float, state: SweepState, *, is_first: bool
+    ) -> Verdict:
         """Whether a unit still ends within the job; notes it where it does not. `is_first`: none has run in it."""
         wall_time = self.wall_time
         if wall_time is None:
             return "begin"
         now = time.monotonic()
         # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
-        known = forecast_s <= wall_time.ends_s - now or state.estimate_units([unit])[0].known
-        broken_off_s = max(self._find_broken_off_s(state).get(job.trial_id, 0.0) for job in unit.jobs)
+        known = forecast_s <= wall_time.ends_s - now or state.estimate_unit_times([unit])[0].known
+        broken_off_s = max(self._find_longest_broken_off_s(state).get(job.trial_id, 0.0) for job in unit.jobs)
         if broken_off_s and any(trial_id == unit.jobs[0].trial_id for trial_id, _ in state.measured):
             broken_off_s = 0.0  # it has ended in this sweep
-        need = estimate_stopped_unit(Estimate(forecast_s, known), broken_off_s)
+        need = estimate_stopped_unit(TimeEstimate(forecast_s, known), broken_off_s)
         verdict = wall_time.decide_start(need, now, is_first=is_first)
         self.late.note_verdict(unit.unit_id, verdict, need, wall_time, now)
         return verdict
 
-    def _find_broken_off_s(self, state: SweepState) -> Mapping[str, float]:
+    def _find_longest_broken_off_s(self, state: SweepState) -> Mapping[str, float]:
         """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
         if self._broken_off is None:
             self._broken_off = {}
@@ -100,7 +102,7 @@ class BatchJob:
             else None
         )
 
-    def raise_if_too_long(self) -> None:
+    def raise_if_unit_too_long(self) -> None:
         """Raises UnusableError where a unit is too long for any job of this length: another would not measure it."""
         if self.late.never:
             raise UnusableError(f"{self.late.explain_short_limit()}; ask for a longer one (sbatch --time)")
@@ -110,7 +112,7 @@ class BatchJob:
 class RoundsLimit:
     """Further rounds end when each time is known well enough, every question is answered, or the budget is spent."""
 
-    rounds: Rounds
+    rounds: RoundLimits
     began: float = field(default_factory=time.monotonic)
     """When the first trial could begin; the budget counts from then."""
     is_over_budget: bool = False
@@ -127,7 +129,7 @@ class RoundsLimit:
         """How long the sweep has run, in seconds."""
         return time.monotonic() - self.began
 
-    def has_room(self, number: int, takes_s: float) -> bool:
+    def has_budget_for(self, number: int, takes_s: float) -> bool:
         """Whether the budget has room for a process of so many seconds in a round; the first round needs none."""
         budget_s = self.rounds.budget_s
         if number == 1 or budget_s is None or self.elapsed_s + takes_s <= budget_s:
@@ -135,9 +137,9 @@ class RoundsLimit:
         self.is_over_budget = True
         return False
 
-    def refresh(self, state: SweepState) -> None:
+    def refresh_certainty(self, state: SweepState) -> None:
         """Looks how sure the figures are that the folder holds now."""
-        self.unsure, self.answered = state.count_unsure(), state.find_answered_round()
+        self.unsure, self.answered = state.count_unsure_units(), state.find_answered_round()
 
     def format_closing_line(self) -> str | None:
         if self.answered is not None:
@@ -170,7 +172,7 @@ class LostGpus:
     reasons: dict[int, str] = field(default_factory=dict)
     """Index of a lost GPU -> the driver's words."""
 
-    def query_driver(self) -> bool:
+    def query_lost_gpus(self) -> bool:
         """Asks the driver, which takes microseconds a GPU; whether one is lost."""
         self.reasons = self.node.list_lost_gpus()
         return bool(self.reasons)
@@ -188,7 +190,7 @@ class Limits:
     """All limits of one sweep."""
 
     stop: StopRequest
-    batch_job: BatchJob
+    batch_job: BatchJobLimit
     certainty: RoundsLimit
     lost_gpus: LostGpus
 
@@ -199,12 +201,12 @@ class Limits:
         """The limits of a sweep that begins now."""
         return cls(
             stop=StopRequest(is_asked=is_stop_asked, fresh=state.fresh),
-            batch_job=BatchJob(wall_time=wall_time, fresh=state.fresh),
+            batch_job=BatchJobLimit(wall_time=wall_time, fresh=state.fresh),
             certainty=RoundsLimit(rounds=state.plan.experiment.rounds),
             lost_gpus=LostGpus(node=state.runner.node),
         )
 
-    def __iter__(self) -> Iterator[StopRequest | BatchJob | RoundsLimit]:
+    def __iter__(self) -> Iterator[StopRequest | BatchJobLimit | RoundsLimit]:
         """In the order in which the end of a sweep names them; each explains it better than those after it."""
         yield from (self.stop, self.batch_job, self.certainty)
 
@@ -218,27 +220,27 @@ def find_wall_time(
     say: Callable[[str], None],
     *,
     environ: Mapping[str, str] = os.environ,
-    ask: Callable[[str], str] = ask_squeue,
+    ask: Callable[[str], str] = query_squeue_times,
 ) -> WallTime | None:
     """How long the batch job that a sweep runs in may still run.
 
     None where nothing ends it, or where that is not known, which it says.
     """
-    job = find_allocation(environ)
+    job = find_slurm_allocation(environ)
     if job is None:
         return None
     try:
-        limit = find_time_limit(environ, job.job_id, ask=ask)
+        limit = find_job_time_limit(environ, job.job_id, ask=ask)
     except Unmeasured as why:
         say(
-            f"how long {job.description} may still run is not known ({why}): trials begin whether it ends before or not"
+            f"how long {job.job_label} may still run is not known ({why}): trials begin whether it ends before or not"
         )
         return None
     if limit is None:
         return None
-    spare_s = find_spare(limit.whole_s)
+    spare_s = compute_spare_s(limit.whole_s)
     return WallTime(
-        job=job.description,
+        job=job.job_label,
         ends_s=time.monotonic() + limit.left_s - spare_s,
         whole_s=limit.whole_s - spare_s,
     )

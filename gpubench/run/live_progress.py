@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gpubench.plan.outlook import Outlook
+from gpubench.plan.outlook import SweepOutlook
 from gpubench.plan.plan import Job, Unit
 from gpubench.render.running import LiveProgress
 from gpubench.schema.attempt import JobProgress
@@ -13,7 +13,7 @@ TELLING = 0.1
 """Part of its epochs from which a unit itself says best how long it will take."""
 
 
-def make_progress(
+def make_live_progress(
     unit: Unit,
     progress: Sequence[JobProgress],
     *,
@@ -24,7 +24,7 @@ def make_progress(
     elapsed_s: float,
     estimated_s: float,
     after_s: float,
-    ahead: Outlook,
+    ahead: SweepOutlook,
     pace: float,
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.

@@ -13,20 +13,27 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
-from gpubench.plan.max_batch import STEPS, TRY, MemoryEdge, choose_next_size, find_edge, name_try_experiment
+from gpubench.plan.max_batch import (
+    STEPS,
+    TRY,
+    MemoryEdge,
+    choose_next_batch_size,
+    find_memory_edge,
+    make_try_experiment_name,
+)
 from gpubench.plan.plan import Job, Plan, expand_experiment
-from gpubench.plan.rounds import Rounds
+from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.shares import choose_device
-from gpubench.plan.skips import make_chain_key
-from gpubench.plan.state import list_chains
-from gpubench.results.counting import select_first_round
+from gpubench.plan.skips import make_memory_chain_key
+from gpubench.plan.state import list_chains_of_records
+from gpubench.results.counting import select_counting_of_first_round
 from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
 from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.cell import format_cell
 from gpubench.schema.row import Row
-from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest_sizes
+from gpubench.stats.memory_line import FEWEST_SIZES, fit_line_to_largest_sizes
 
 MOST_TRIES = 16
 """Of one configuration in one go."""
@@ -57,7 +64,7 @@ class MaxBatchSearch:
     """Images of an epoch, which no batch can be larger than."""
 
 
-def list_searches(state: SweepState, whole: Plan | None = None) -> list[MaxBatchSearch]:
+def list_max_batch_searches(state: SweepState, whole: Plan | None = None) -> list[MaxBatchSearch]:
     """What is looked for: each configuration of the plan that trains alone on GPUs, whatever its batch sizes.
 
     `whole`: the plan of which the sweep runs a part, where it does: configurations are named and numbered in it, so
@@ -69,7 +76,7 @@ def list_searches(state: SweepState, whole: Plan | None = None) -> list[MaxBatch
         job = unit.jobs[0]
         if unit.is_group or unit.baseline or choose_device(job.trial, plan.device) != "cuda":
             continue
-        key = make_chain_key(job.trial, job.variant.make_definition())
+        key = make_memory_chain_key(job.trial, job.variant.make_definition())
         if key not in largest or largest[key].trial.batch_size < job.trial.batch_size:
             largest[key] = job
     if not largest:
@@ -78,13 +85,13 @@ def list_searches(state: SweepState, whole: Plan | None = None) -> list[MaxBatch
         )
     mine = {unit.unit_id for unit in state.plan.units}
     return [
-        _make_search(state, job, number, len(largest) > 1)
+        _make_max_batch_search(state, job, number, len(largest) > 1)
         for number, job in enumerate(largest.values(), start=1)
         if job.trial_id in mine
     ]
 
 
-def _make_search(state: SweepState, job: Job, number: int, several: bool) -> MaxBatchSearch:
+def _make_max_batch_search(state: SweepState, job: Job, number: int, several: bool) -> MaxBatchSearch:
     experiment, t = state.plan.experiment, job.trial
     given = {name: value for name, value in t.asdict().items() if name not in NOT_ASKED} | TRY
     fixed = {name: value for name, value in given.items() if value is not None}
@@ -99,11 +106,11 @@ def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Max
         name=name,
         job=job,
         experiment=Experiment(
-            name=name_try_experiment(experiment.name, number if several else None),
+            name=make_try_experiment_name(experiment.name, number if several else None),
             question=f"What is the largest batch that fits{f' with {name}' if name else ''}?",
             fixed=fixed,
             variants=experiment.variants,
-            rounds=Rounds(number=1),
+            rounds=RoundLimits(number=1),
             timeout_s=experiment.timeout_s,
             bad_images=experiment.bad_images,
         ),
@@ -112,18 +119,20 @@ def _make_search(state: SweepState, job: Job, number: int, several: bool) -> Max
     )
 
 
-def find_known_edge(state: SweepState, search: MaxBatchSearch) -> tuple[MemoryEdge, list[float]]:
+def find_known_memory_edge(state: SweepState, search: MaxBatchSearch) -> tuple[MemoryEdge, list[float]]:
     """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
-    tries = plan_tries(
+    tries = plan_batch_size_tries(
         state, search, [search.job.trial.batch_size]
     )  # of some size: all have what counts here
-    keys = {make_chain_key(job.trial, job.variant.make_definition()) for job in (search.job, *tries.jobs)}
+    keys = {
+        make_memory_chain_key(job.trial, job.variant.make_definition()) for job in (search.job, *tries.jobs)
+    }
     machine = state.runner.find_machine_key(search.job)
     tried = [
         (batch, record)
-        for (_, key), record in select_first_round(state.records).items()
+        for (_, key), record in select_counting_of_first_round(state.records).items()
         if key == machine and record.group is None
-        for chain, batch in list_chains([record])
+        for chain, batch in list_chains_of_records([record])
         if chain in keys
     ]
     sizes = {
@@ -131,23 +140,23 @@ def find_known_edge(state: SweepState, search: MaxBatchSearch) -> tuple[MemoryEd
     }
     # Of each batch size that ran the last one stored.
     ran = {batch: record for batch, record in tried if record.status == "ok"}
-    return find_edge(sizes["ok"], sizes["oom"]), guess_sizes(
+    return find_memory_edge(sizes["ok"], sizes["oom"]), estimate_largest_sizes(
         [make_row(record) for record in ran.values()], search.multiple
     )
 
 
-def guess_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
+def estimate_largest_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     """Batch sizes at which memory may end by the line through these rows, the best first; none where there is no line.
 
     `rows`: of trials that ended ok, one a batch size. `multiple`: batch sizes are multiples of it.
     """
     known = [row for row in rows if row.batch_size and row.gpu_mem_mib]
-    rooms = {find_memory_room(row) for row in known} - {None}
+    rooms = {compute_memory_room_mib(row) for row in known} - {None}
     sources = {row.gpu_mem_source for row in known}
     room = rooms.pop() if len(rooms) == 1 else None
     if len(known) < FEWEST_SIZES or room is None or len(sources) > 1 or not sources & {*BY_DRIVER}:
         return []
-    line = fit_largest_sizes([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
+    line = fit_line_to_largest_sizes([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
     reached = line.solve_batch_size(room) if line else None
     if reached is None:
         return []
@@ -156,7 +165,7 @@ def guess_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     return [math.floor(size / multiple) * multiple for size in reached] if is_narrow else []
 
 
-def find_memory_room(row: Row) -> float | None:
+def compute_memory_room_mib(row: Row) -> float | None:
     """How much memory a trial may take of each GPU, in MiB: the cap where one was set, else what the driver leaves.
 
     None where no record tells.
@@ -166,7 +175,7 @@ def find_memory_room(row: Row) -> float | None:
     return min((mib for mib in (cap, free) if mib is not None), default=None)
 
 
-def plan_tries(state: SweepState, search: MaxBatchSearch, sizes: Sequence[int]) -> Plan:
+def plan_batch_size_tries(state: SweepState, search: MaxBatchSearch, sizes: Sequence[int]) -> Plan:
     """The tries of these batch sizes."""
     axis = Axis(fields=("batch_size",), values=tuple((size,) for size in sorted(sizes)))
     experiment = replace(search.experiment, axes=(axis,))
@@ -178,7 +187,7 @@ def plan_tries(state: SweepState, search: MaxBatchSearch, sizes: Sequence[int]) 
     )
 
 
-def find_max_batch(
+def search_max_batch(
     state: SweepState,
     search: MaxBatchSearch,
     run: Callable[[SweepState], tuple[SweepSummary, Limits]],
@@ -193,30 +202,32 @@ def find_max_batch(
     tries: SweepState | None = None
     try:
         for _ in range(MOST_TRIES):
-            edge_known, guesses = find_known_edge(state, search)
-            size = choose_next_size(edge_known, guesses, search.multiple, search.most)
+            edge_known, guesses = find_known_memory_edge(state, search)
+            size = choose_next_batch_size(edge_known, guesses, search.multiple, search.most)
             if size is None:
                 break
             sizes = sorted({*sizes, size})
             tries = SweepState(
-                plan=plan_tries(state, search, sizes),
+                plan=plan_batch_size_tries(state, search, sizes),
                 runner=replace(state.runner, experiment=search.experiment.name),
                 retry=state.retry & BADLY.keys(),
             )
             tries.load(lambda _: None)
-            first_round = tries.list_round(1)
+            first_round = tries.list_planned_of_round(1)
             item = next(item for item in first_round if item.unit.jobs[0].trial.batch_size == size)
             if item.state != "run":
                 before = f"{BADLY[item.ended]} before" if item.ended else f"is not tried ({item.why})"
                 again = f"; --retry {item.ended} tries it again" if item.ended else ""
-                say(f"{_format_prefix(search)}a batch of {size:,} {before}, so the search ends there{again}")
+                say(
+                    f"{_format_search_prefix(search)}a batch of {size:,} {before}, so the search ends there{again}"
+                )
                 return
             summary, limits = run(tries)
             yield summary, limits
             state.records = tries.records
             if summary.elsewhere:
                 say(
-                    f"{_format_prefix(search)}another sweep tries a batch of {size:,} now; "
+                    f"{_format_search_prefix(search)}another sweep tries a batch of {size:,} now; "
                     "the same command goes on later"
                 )
                 return
@@ -226,11 +237,11 @@ def find_max_batch(
                 status = BADLY["failed" if summary.failed else "timeout"]
                 folder = state.runner.results.folder
                 say(
-                    f"{_format_prefix(search)}a batch of {size:,} {status}, so the search ends there; "
+                    f"{_format_search_prefix(search)}a batch of {size:,} {status}, so the search ends there; "
                     f"gpubench table {folder} says why"
                 )
                 return
-        say(describe_result(search, find_known_edge(state, search)[0]))
+        say(describe_max_batch(search, find_known_memory_edge(state, search)[0]))
     finally:
         if tries is not None:
             keep(tries)
@@ -246,9 +257,9 @@ def describe_searches(searched: Sequence[MaxBatchSearch]) -> str:
     )
 
 
-def describe_result(search: MaxBatchSearch, edge_known: MemoryEdge) -> str:
+def describe_max_batch(search: MaxBatchSearch, edge_known: MemoryEdge) -> str:
     """What the search came to."""
-    begin = _format_prefix(search)
+    begin = _format_search_prefix(search)
     if not edge_known.ran:
         return f"{begin}no batch size has run"
     ran = f"{begin}the largest batch that ran is {edge_known.ran:,}"
@@ -261,5 +272,5 @@ def describe_result(search: MaxBatchSearch, edge_known: MemoryEdge) -> str:
     return f"{ran}; none ran out of memory yet, the same command goes on"
 
 
-def _format_prefix(search: MaxBatchSearch) -> str:
+def _format_search_prefix(search: MaxBatchSearch) -> str:
     return f"{search.name}: " if search.name else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench.analyze.frames import Runs, build_runs
 from gpubench.analyze.grid import list_labelled_rows
-from gpubench.analyze.predict import find_gradient_wait, predict_jobs
+from gpubench.analyze.predict import estimate_gradient_wait_share, predict_job_slowdowns
 from gpubench.core.prediction import PredictedGroup, PredictedJob
 from gpubench.plan.plan import Unit
 from gpubench.plan.resolve import ResolvedTrial
@@ -21,7 +21,7 @@ from gpubench.schema.record import Record
 NEEDS = {"cpu": "CPU seconds an epoch", "gpu": "GPU seconds an epoch"}
 
 
-def predict_group(
+def predict_group_slowdowns(
     unit: Unit, resolved: Sequence[ResolvedTrial], alone: Mapping[str, Record]
 ) -> GroupPrediction:
     """What the rows of the same trials alone say of a group, on these GPUs and CPUs; or why they say nothing.
@@ -43,7 +43,7 @@ def predict_group(
     ]
     rows = [row for _, row in list_labelled_rows(runs.iloc[: len(known)])]
     others_runs = runs.iloc[len(known) :]
-    predicted = predict_jobs(rows, resolved, others_runs)
+    predicted = predict_job_slowdowns(rows, resolved, others_runs)
     if predicted is None:
         return GroupPrediction(solos=solos, why_not="an epoch time alone is not known")
     if predicted.unknown:  # the rest of it would be taken for nothing
@@ -63,17 +63,18 @@ def predict_group(
             is_upper_bound=predicted.is_upper_bound,
         ),
         waits=tuple(
-            _find_wait(row, place, resolved, others_runs) for row, place in zip(rows, resolved, strict=True)
+            _make_gradient_wait_facts(row, place, resolved, others_runs)
+            for row, place in zip(rows, resolved, strict=True)
         ),
     )
 
 
-def _find_wait(
+def _make_gradient_wait_facts(
     row: dict[str, Any], place: ResolvedTrial, places: Sequence[ResolvedTrial], all_runs: Runs
 ) -> dict[str, Any] | None:
     """What of its busy time on GPUs that it shares a job only waits for gradients; None: nothing that is known."""
     is_shared = sum(bool(set(place.gpu_ids) & set(other.gpu_ids)) for other in places) > 1
     if not is_shared or len(place.gpu_ids) < 2:
         return None
-    part, is_measured = find_gradient_wait(row, all_runs)
+    part, is_measured = estimate_gradient_wait_share(row, all_runs)
     return {"part": part, "measured": is_measured} if part or is_measured else None

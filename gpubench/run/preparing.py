@@ -26,7 +26,7 @@ def make_images(
     """Makes, resizes or decodes what the trials to run need. False where it was stopped."""
     began = time.monotonic()
     for images in state.list_wanted_images(planned):
-        label = "; ".join(map(str, locate.plan_steps(*images)))
+        label = "; ".join(map(str, locate.plan_making_steps(*images)))
         shown = 0.0
 
         def progress(done: int, total: int, label: str = label) -> None:
@@ -60,14 +60,14 @@ def make_images(
     return True
 
 
-def await_start(
+def wait_until_node_ready(
     state: SweepState, planned: Sequence[PlannedUnit], view: View, should_stop: Callable[[], bool]
 ) -> bool:
     """Waits until trials can start, and says what for. False where it was stopped.
 
     The fork server imports torch, which may take half a minute where its files are not in memory yet.
     """
-    ahead = state.runner.poll_with_heartbeat(should_stop)
+    ahead = state.runner.make_poll_with_heartbeat(should_stop)
     number = next(index for index, item in enumerate(planned) if item.state == "run")
     began = time.monotonic()
     shown = 0.0

@@ -83,7 +83,7 @@ class SweepSchedule:
         self._endings: set[TurnOutcome] = set()
         """What has ended a round early, in any pass."""
 
-    def hand_back(self, outcome: TurnOutcome) -> None:
+    def hand_back_outcome(self, outcome: TurnOutcome) -> None:
         """What became of the unit whose turn came last."""
         self._ran += outcome is TurnOutcome.RAN
         self._outcomes.add(outcome)

@@ -7,8 +7,8 @@ import contextlib
 from gpubench.basics.errors import UsageError
 from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, derive_plan_id
-from gpubench.plan.shards import Shard, join_parts
-from gpubench.results.plans import is_newest, list_plan_files, make_stamp
+from gpubench.plan.shards import Shard, join_shards
+from gpubench.results.plans import is_newest_plan, list_plan_files, make_plan_stamp
 from gpubench.run.sweep_state import SweepState
 
 
@@ -27,8 +27,8 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
     files = list_plan_files(runner.results)
     before = next((file for file in files if file.path == runner.results.make_plan_path(name, id_)), None)
     new_parts = () if shard is None else (shard,)
-    parts = join_parts([new_parts] if before is None else [before.facts.parts, new_parts])
-    if before is not None and is_newest(before, files) and before.facts.parts == parts:
+    parts = join_shards([new_parts] if before is None else [before.facts.parts, new_parts])
+    if before is not None and is_newest_plan(before, files) and before.facts.parts == parts:
         with contextlib.suppress(UsageError):
             if before.parse_experiment().rounds == rounds and before.facts.rounds == rounds.most:
                 return
@@ -36,7 +36,7 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
         runner.sources.find_data_facts(job.trial.data)
         runner.sources.find_model_fingerprint(job.trial.model)
     facts = {
-        **make_stamp(files),
+        **make_plan_stamp(files),
         "device": plan.device,
         "gpus": len(runner.node.machine.gpus),
         "cpus": runner.node.machine.cpu_count,

@@ -20,7 +20,7 @@ class SweepSummary:
     elsewhere: int = 0
     """Left in the hands of other sweeps."""
 
-    def count_ending(self, status: str) -> None:
+    def count_bad_ending(self, status: str) -> None:
         """Counts a unit that ended badly."""
         self.failed += status == "failed"
         self.timed_out += status == "timeout"

@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpubench.plan.estimate import Forecast
-from gpubench.plan.outlook import Outlook, TimeLeft
+from gpubench.plan.outlook import SweepOutlook, TimeLeft
 from gpubench.plan.plan import Unit
 from gpubench.plan.skips import KnownOutOfMemory, find_skip_reason
 from gpubench.plan.state import PlannedUnit, find_unit_ending, has_outdated_comparison
 from gpubench.plan.unit_label import format_unit_label
 from gpubench.render.live import View
 from gpubench.render.running import describe_round_end
-from gpubench.run.announce import format_prediction
+from gpubench.run.announce import format_group_prediction
 from gpubench.run.checks import inspect_gpus
 from gpubench.run.limits import Limits
-from gpubench.run.live_progress import make_progress
-from gpubench.run.preparing import await_start, make_images
+from gpubench.run.live_progress import make_live_progress
+from gpubench.run.preparing import make_images, wait_until_node_ready
 from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
 from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
@@ -48,15 +48,17 @@ def run_sweep(
     Raises UnusableError where others keep the GPUs busy, or no GPU is left that all that is left to run needs.
     """
     node = state.runner.node
-    node.remove_leftovers()
-    node.start()
+    node.remove_abandoned_folders()
+    node.start_fork_server()
     try:
         with view:
             inspect_gpus(state, planned, view, allow_busy=allow_busy)
             state.runner.results.ensure_folder_id(state.records)
-            WorkQueue.build(state).claim_first(planned)  # so that others see it at work while it makes ready
+            WorkQueue.build(state).claim_first_unit(
+                planned
+            )  # so that others see it at work while it makes ready
             import_table_modules()  # while torch starts
-            is_ready = make_images(state, planned, view, limits.stop.poll_stop) and await_start(
+            is_ready = make_images(state, planned, view, limits.stop.poll_stop) and wait_until_node_ready(
                 state, planned, view, limits.stop.poll_stop
             )
             return measure_rounds(state, limits, view, emit) if is_ready else SweepSummary()
@@ -75,7 +77,7 @@ def measure_rounds(
         sweep = RunningSweep(state=state, limits=limits, view=view, emit=emit, queue=WorkQueue.build(state))
         sweep.run()
     finally:  # an error is raised after the tables have been written
-        state.leave_folder()
+        state.release_and_write_tables()
     return sweep.summary
 
 
@@ -107,20 +109,20 @@ class RunningSweep:
                 case RoundStart():
                     running_round = RunningRound.begin(self, event)
                 case UnitTurn(place=place) if running_round:
-                    schedule.hand_back(running_round.handle_unit(place))
+                    schedule.hand_back_outcome(running_round.handle_unit(place))
                 case RoundEnd(has_run=True) if running_round:
-                    running_round.announce_end()
+                    running_round.announce_round_end()
                 case PassEnd(has_waiting=has_waiting):
                     self._give_back_and_reread(has_waiting)
                     if self.limits.stop.is_resumable:
-                        schedule.hand_back(TurnOutcome.STOPPED)
+                        schedule.hand_back_outcome(TurnOutcome.STOPPED)
         if schedule.has_met_others:
-            self._count_with_others()
+            self._recount_at_end()
         self.limits.lost_gpus.raise_if_lost()
-        self.limits.certainty.refresh(self.state)
+        self.limits.certainty.refresh_certainty(self.state)
 
     def _list_round(self, number: int) -> list[PlannedUnit]:
-        return self.queue.list_in_queue_order(self.state.list_round(number))
+        return self.queue.list_in_queue_order(self.state.list_planned_of_round(number))
 
     def _give_back_and_reread(self, has_waiting: bool) -> None:
         """Gives back what is claimed and reads what others have stored, before the plan is gone over once more."""
@@ -130,13 +132,13 @@ class RunningSweep:
         if not self.limits.stop.poll_stop():
             self.queue.read_new_records()
 
-    def _count_with_others(self) -> None:
+    def _recount_at_end(self) -> None:
         """Counts what is stored in the end, whoever measured it: the same command again would count the same."""
         state, summary, late = self.state, self.summary, self.limits.batch_job.late
         state.runner.claims.give_back()
         if late:  # others may have had the time
             self.queue.read_new_records()
-        planned, first = state.list_pending_units(), state.find_counting_records()
+        planned, first = state.list_planned_of_all_rounds(), state.find_counting_records()
         late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # What --retry asks for counts as left; it was tried all the same.
         endings = [item.ended or _find_bad_ending(item.unit, first) for item in planned]
@@ -145,7 +147,7 @@ class RunningSweep:
         remaining = (item for item, bad_ending in zip(planned, endings, strict=True) if not bad_ending)
         summary.elsewhere = sum(item.state == "run" for item in remaining)
 
-    def write_tables_sometimes(self) -> None:
+    def write_tables_if_due(self) -> None:
         """Writes the tables every few seconds, of what is known here."""
         if time.monotonic() < self._tables_due:
             return
@@ -167,7 +169,7 @@ class RunningRound:
     counts: SweepSummary
     """Where units are counted that need not run: once, in the first pass over the plan."""
     forecast: Forecast
-    outlook: Outlook
+    outlook: SweepOutlook
     """What comes after this round."""
     _oom: KnownOutOfMemory = field(default_factory=KnownOutOfMemory)
     _has_begun: bool = False
@@ -182,24 +184,26 @@ class RunningRound:
             number=event.number,
             planned=event.planned,
             counts=counts,
-            forecast=sweep.state.make_forecast(event.planned),
-            outlook=sweep.state.make_outlook(event.number, event.planned),
+            forecast=sweep.state.make_round_forecast(event.planned),
+            outlook=sweep.state.make_outlook_after_round(event.number, event.planned),
         )
 
     def handle_unit(self, place: int) -> TurnOutcome:
         """What becomes of a unit whose turn it is: it is measured, counted or left."""
-        sweep, item = self.sweep, self._update_planned(place)
+        sweep, item = self.sweep, self._update_planned_unit(place)
         if item.state != "run":
             self._count_unmeasured(place, item)
             return TurnOutcome.COUNTED
         takes_s = self.forecast.estimate_unit_s(place)
         is_first = not sweep.summary.ran
-        time_for_it = sweep.limits.batch_job.judge_unit(item.unit, takes_s, sweep.state, is_first=is_first)
+        time_for_it = sweep.limits.batch_job.decide_unit_start(
+            item.unit, takes_s, sweep.state, is_first=is_first
+        )
         if time_for_it != "begin":  # one that takes less may still have time
             return TurnOutcome.LATE if time_for_it == "late" else TurnOutcome.LEFT
         if sweep.limits.stop.poll_stop():
             return TurnOutcome.STOPPED
-        turn, reason = sweep.queue.choose_turn(item.unit, self.number)
+        turn, reason = sweep.queue.claim_turn(item.unit, self.number)
         if turn == "skip":
             self._count_unmeasured(place, PlannedUnit(item.unit, "skip", reason))
             return TurnOutcome.COUNTED
@@ -207,13 +211,13 @@ class RunningRound:
             return {"mine": TurnOutcome.LEFT, "waits": TurnOutcome.WAITS}.get(turn, TurnOutcome.THEIRS)
         if sweep.limits.stop.poll_stop():  # claiming may have taken its time
             return TurnOutcome.STOPPED
-        if not sweep.limits.certainty.has_room(self.number, takes_s):
+        if not sweep.limits.certainty.has_budget_for(self.number, takes_s):
             return TurnOutcome.OVER_BUDGET
         if not sweep.state.runner.wait_for_cpus(item.unit, sweep.limits.stop.poll_stop):
             return TurnOutcome.STOPPED
         return self._run_unit(place)
 
-    def _update_planned(self, place: int) -> PlannedUnit:
+    def _update_planned_unit(self, place: int) -> PlannedUnit:
         """The unit as things stand now: what was measured since the round began may change it."""
         item, sweep, state = self.planned[place], self.sweep, self.sweep.state
         unit = item.unit
@@ -230,7 +234,7 @@ class RunningRound:
             item = PlannedUnit(unit, "skip", reason) if reason else item
         return item
 
-    def _is_skipped(self, unit: Unit) -> bool:
+    def _is_skipped_before(self, unit: Unit) -> bool:
         """Whether this sweep has skipped it in an earlier pass."""
         return self.sweep.state.skips.keys() >= {job.trial_id for job in unit.jobs}
 
@@ -239,12 +243,12 @@ class RunningRound:
         if item.state == "done":
             self.counts.reused += self.number == 1
         elif item.state == "failed":
-            self.counts.count_ending(item.ended)
+            self.counts.count_bad_ending(item.ended)
         elif item.state == "skip":
             self.counts.skipped += 1
-            if not self._is_skipped(item.unit):
+            if not self._is_skipped_before(item.unit):
                 self.sweep.state.skips |= {job.trial_id: item.why for job in item.unit.jobs}
-                self.sweep.view.say(f"{self._format_title(place)}  skipped: {item.why}")
+                self.sweep.view.say(f"{self._format_numbered_label(place)}  skipped: {item.why}")
 
     # ---- a unit that is run ----
 
@@ -258,12 +262,15 @@ class RunningRound:
         if status == "oom":
             self._oom.add_unit(self.planned[place].unit)
         sweep.summary.ran += 1
-        sweep.summary.count_ending(status)
-        sweep.write_tables_sometimes()
+        sweep.summary.count_bad_ending(status)
+        sweep.write_tables_if_due()
         if status == "interrupted":
             sweep.limits.stop.is_resumable = True
             return TurnOutcome.STOPPED
-        if sweep.state.runner.is_gpu_unit(self.planned[place].unit) and sweep.limits.lost_gpus.query_driver():
+        if (
+            sweep.state.runner.is_gpu_unit(self.planned[place].unit)
+            and sweep.limits.lost_gpus.query_lost_gpus()
+        ):
             return TurnOutcome.STOPPED
         return TurnOutcome.RAN
 
@@ -273,11 +280,11 @@ class RunningRound:
         unit, number, total = self.planned[place].unit, place + 1, len(self.planned)
         prediction = state.predict(unit)
         if unit.is_group:
-            view.say(f"{self._format_title(place)}  {format_prediction(prediction)}")
+            view.say(f"{self._format_numbered_label(place)}  {format_group_prediction(prediction)}")
         view.show_unit_start(number, total, self._format_label(place), unit.jobs[0].trial_id)
         began = time.monotonic()
         is_stop_asked = sweep.limits.stop.is_asked
-        records = state.runner.run_attempt(
+        records = state.runner.run_and_store_attempt(
             unit, prediction, is_stop_asked, self._make_progress_callback(place), self.number
         )
         state.runner.cpu_locks.release()
@@ -288,7 +295,7 @@ class RunningRound:
         )  # one that broke off says nothing of the others
         if status == "ok":
             self.forecast.note_duration(place, took_s)
-        rows = self._emit(records)
+        rows = self._emit_rows(records)
         if unit.is_group:
             view.show_group_end(number, total, self._format_label(place), rows)
         else:
@@ -296,7 +303,7 @@ class RunningRound:
         view.show_table(state.make_live_report)
         return status
 
-    def _emit(self, records: Sequence[Record]) -> list[Row]:
+    def _emit_rows(self, records: Sequence[Record]) -> list[Row]:
         """Hands the rows of a unit on; returns them as a terminal shows them."""
         rows = self.sweep.state.complete_rows(records, self.sweep.state.records)
         for row in rows:
@@ -312,7 +319,7 @@ class RunningRound:
 
         def show(progress: Sequence[JobProgress]) -> None:
             self.sweep.view.update(
-                make_progress(
+                make_live_progress(
                     self.planned[place].unit,
                     progress,
                     label=self._format_label(place),
@@ -329,7 +336,7 @@ class RunningRound:
 
         return show
 
-    def announce_end(self) -> None:
+    def announce_round_end(self) -> None:
         """Shows how sure the figures are after the round, and what is left; the table stands from now on."""
         state, view = self.sweep.state, self.sweep.view
         rounds = state.plan.experiment.rounds
@@ -340,14 +347,14 @@ class RunningRound:
         if state.find_answered_round() is not None:
             time_left = TimeLeft(seconds=0)
         else:
-            outlook = state.make_outlook(self.number, self.planned, over=True)
+            outlook = state.make_outlook_after_round(self.number, self.planned, over=True)
             time_left = outlook.estimate_time_left(0.0, self.sweep.limits.certainty.elapsed_s)
         view.show_round_end(describe_round_end(self.number, rounds, standing.report, time_left))
 
     def _format_label(self, place: int) -> str:
         return format_unit_label(self.sweep.state.plan, self.planned[place].unit)
 
-    def _format_title(self, place: int) -> str:
+    def _format_numbered_label(self, place: int) -> str:
         return f"[{place + 1}/{len(self.planned)}] {self._format_label(place)}"
 
 

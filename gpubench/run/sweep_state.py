@@ -8,8 +8,8 @@ from typing import Any
 
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
-from gpubench.plan.estimate import Estimate, Forecast, estimate_trials
-from gpubench.plan.outlook import Outlook
+from gpubench.plan.estimate import Forecast, TimeEstimate, estimate_trial_times
+from gpubench.plan.outlook import SweepOutlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
@@ -18,22 +18,27 @@ from gpubench.plan.state import (
     collect_out_of_memory,
     find_unit_ending,
     is_unit_stale,
-    merge_rounds,
+    merge_planned_rounds,
     plan_first_round,
     plan_further_round,
     plan_further_rounds,
 )
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
-from gpubench.results.allowance import Key, select_matching
-from gpubench.results.counting import make_start_key, select_by_round, select_counting, select_first_round
+from gpubench.results.allowance import Key, select_matching_records
+from gpubench.results.counting import (
+    make_start_key,
+    select_counting_by_round,
+    select_counting_of_first_round,
+    select_counting_records,
+)
 from gpubench.results.rows import make_row
 from gpubench.results.store import Tell, raise_unusable
 from gpubench.run.images import Wanted
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
-from gpubench.stats.estimates import find_width_pct
+from gpubench.stats.estimates import compute_interval_half_width_pct
 from gpubench.store.work_claims import list_workers
 
 MOST_REWRITES = 10
@@ -43,7 +48,7 @@ Configuration = tuple[str, str | None, str | None, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stored:
+class CountingAttempts:
     """What counts of the attempts that are known, for the plan on this machine."""
 
     count: int
@@ -81,7 +86,7 @@ class SweepState:
     """Why not all tables could be written when that was last tried."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last round."""
-    _stored: Stored | None = None
+    _stored: CountingAttempts | None = None
     _questions: tuple[int, list[list[set[str]]] | None] | None = None
     """How many records there were when open questions were last looked for, and these."""
     _tell: Tell = raise_unusable
@@ -95,12 +100,12 @@ class SweepState:
         self.records = self.runner.results.read_records(tell)
         self._tell = tell
 
-    def reload(self, beside: Collection[str] | None = None) -> list[Record]:
+    def reload_newer_records(self, beside: Collection[str] | None = None) -> list[Record]:
         """Reads what others, who work in the same folder, have stored since; returns it.
 
         `beside`: ids of units; no more than what lies beside their records.
         """
-        newer = self.runner.results.read_newer_records(self._tell, beside)
+        newer = self.runner.results.read_records_since_last(self._tell, beside)
         if newer:
             self.records = sorted([*self.records, *newer], key=make_start_key)
         return newer
@@ -113,17 +118,17 @@ class SweepState:
         if took_s is not None:
             self._took[records[0].group_id or records[0].trial_id] = took_s
 
-    def stored(self) -> Stored:
+    def stored(self) -> CountingAttempts:
         """What counts of what is known now."""
         if self._stored is None or self._stored.count != len(self.records):
-            alike, unlike = select_matching(self.records, self.resolve_allotments())
+            alike, unlike = select_matching_records(self.records, self.resolve_allotments())
             keys = [(job.trial_id, self.runner.find_machine_key(job)) for job in self.plan.jobs]
             rounds = {
                 number: {key[0]: chosen[key] for key in keys if key in chosen}
-                for number, chosen in select_by_round(alike).items()
+                for number, chosen in select_counting_by_round(alike).items()
             }
             times = _list_epoch_times(alike)
-            self._stored = Stored(
+            self._stored = CountingAttempts(
                 count=len(self.records), alike=alike, unlike=unlike, rounds=rounds, times=times
             )
         return self._stored
@@ -142,82 +147,87 @@ class SweepState:
             self._given = {
                 (job.trial_id, self.runner.find_machine_key(job)): resolved.make_columns()
                 for unit in self.plan.units
-                if find_skip_reason(unit, KnownOutOfMemory(), self._find_capacity(), self.plan.device) is None
+                if find_skip_reason(unit, KnownOutOfMemory(), self._find_node_capacity(), self.plan.device)
+                is None
                 for job, resolved in zip(unit.jobs, self.runner.resolve_jobs(unit), strict=True)
             }
         return self._given
 
-    def _find_capacity(self) -> NodeCapacity:
+    def _find_node_capacity(self) -> NodeCapacity:
         machine = self.runner.node.machine
         return NodeCapacity(len(machine.gpus), machine.cpu_count, machine.sentence_start, self.runner.nodes)
 
     # ---- what is left ----
 
-    def list_first_round(self) -> list[PlannedUnit]:
+    def list_planned_of_first_round(self) -> list[PlannedUnit]:
         """What is to become of each unit of the plan in the first round."""
         return plan_first_round(
             self.plan,
             self.find_counting_records(),
             oom=self.find_out_of_memory(),
-            room=self._find_capacity(),
+            room=self._find_node_capacity(),
             environment=self.runner.environment,
             unlike=self.stored().unlike,
             retry=self.retry,
             fresh=self.fresh,
         )
 
-    def list_pending_units(self) -> list[PlannedUnit]:
+    def list_planned_of_all_rounds(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together, as things stand."""
-        asked, first = self.plan.experiment.rounds, self.list_first_round()
+        asked, first = self.plan.experiment.rounds, self.list_planned_of_first_round()
         if asked.most == 1:
             return first
         later = plan_further_rounds(
-            self._unsettled(),
+            self._list_unsettled_units(),
             self.stored().rounds,
             most=asked.most,
             is_open_ended=asked.is_open_ended,
             retry=self.retry,
         )
-        return merge_rounds(first, later)
+        return merge_planned_rounds(first, later)
 
-    def list_round(self, number: int) -> list[PlannedUnit]:
+    def list_planned_of_round(self, number: int) -> list[PlannedUnit]:
         """What is to become of the units of a round that is about to begin.
 
         In a further one without those that this sweep has skipped: the GPU that a unit lacked is not back yet.
         """
         if number == 1:
-            return self.list_first_round()
+            return self.list_planned_of_first_round()
         rounds = {n: chosen for n, chosen in self.stored().rounds.items() if n != number or not self.fresh}
-        planned = plan_further_round(self._unsettled(), number, rounds, self.retry)
+        planned = plan_further_round(self._list_unsettled_units(), number, rounds, self.retry)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
     def find_answered_round(self) -> int | None:
         """The rounds after which the table leaves no question open, where that is what ends them; None else."""
-        if not self.plan.experiment.rounds.until_answered or self.find_open_questions() != []:
+        if not self.plan.experiment.rounds.is_until_answered or self.find_open_questions() != []:
             return None
-        return None if self._list_going_on(self._unsettled()) else max(self.stored().rounds)
+        return (
+            None
+            if self._list_units_for_more_rounds(self._list_unsettled_units())
+            else max(self.stored().rounds)
+        )
 
-    def count_unsure(self) -> int:
+    def count_unsure_units(self) -> int:
         """How many units are not known as well as --within asks for, though still more rounds would measure them.
 
         What failed in a further round, or was skipped, is reported as such.
         """
         if self.plan.experiment.rounds.within_pct is None:
             return 0
-        units = self._list_going_on(self._unsettled())
+        units = self._list_units_for_more_rounds(self._list_unsettled_units())
         return sum(unit.jobs[0].trial_id not in self.skips for unit in units)
 
-    def _unsettled(self) -> list[Unit]:
+    def _list_unsettled_units(self) -> list[Unit]:
         """The units that further rounds measure as long as there are more rounds."""
-        settled = self._find_settled()
-        return [unit for unit in self._list_not_stale() if unit.unit_id not in settled]
+        settled = self._find_settled_unit_ids()
+        return [unit for unit in self._list_units_not_stale() if unit.unit_id not in settled]
 
-    def _list_not_stale(self) -> list[Unit]:
+    def _list_units_not_stale(self) -> list[Unit]:
         """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
         first, versions = self.find_counting_records(), self.runner.environment
         return [unit for unit in self.plan.units if not is_unit_stale(unit, first, versions)]
 
-    def _find_settled(self) -> set[str]:
+    def _find_settled_unit_ids(self) -> set[str]:
         """Ids of the units that need no further round: they are known well enough, or take part in no open question.
 
         Units that no question is about have as many processes as others need for an answer, and no more: the budget is
@@ -231,30 +241,32 @@ class SweepState:
                 unit.unit_id
                 for unit in self.plan.units
                 if all(
-                    (width_pct := find_width_pct(times)) is not None and width_pct <= within_pct
-                    for times in self._list_times(unit)
+                    (width_pct := compute_interval_half_width_pct(times)) is not None
+                    and width_pct <= within_pct
+                    for times in self._list_epoch_times_by_job(unit)
                 )
             }
-        questions = self.find_open_questions() if rounds.until_answered else None
+        questions = self.find_open_questions() if rounds.is_until_answered else None
         if questions is None:
             return set()
-        units = self._list_going_on(self._list_not_stale())
+        units = self._list_units_for_more_rounds(self._list_units_not_stale())
         trials = {job.trial_id for unit in units for job in unit.jobs}
         answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
         questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
         return {
             unit.unit_id
             for unit in units
-            if questioned.isdisjoint(job.trial_id for job in unit.jobs) and all(self._list_times(unit))
+            if questioned.isdisjoint(job.trial_id for job in unit.jobs)
+            and all(self._list_epoch_times_by_job(unit))
         }
 
-    def _list_times(self, unit: Unit) -> list[Sequence[float]]:
+    def _list_epoch_times_by_job(self, unit: Unit) -> list[Sequence[float]]:
         """The epoch times of each job's configuration; none where they are fewer than a certainty needs."""
         stored = self.stored().times
-        times = [stored.get(self._make_configuration(job), ()) for job in unit.jobs]
+        times = [stored.get(self._make_configuration_key(job), ()) for job in unit.jobs]
         return [known if len(known) >= FEWEST_FOR_CERTAINTY else () for known in times]
 
-    def _list_going_on(self, units: Sequence[Unit]) -> list[Unit]:
+    def _list_units_for_more_rounds(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""
         after_all = self.plan.experiment.rounds.most + 1
         return [item.unit for item in plan_further_round(units, after_all, self.stored().rounds)]
@@ -263,7 +275,9 @@ class SweepState:
         """What has run out of GPU memory on this kind of machine, by all that is known."""
         machines = self.machines()
         return collect_out_of_memory(
-            record for (_, key), record in select_first_round(self.records).items() if key in machines
+            record
+            for (_, key), record in select_counting_of_first_round(self.records).items()
+            if key in machines
         )
 
     def find_open_questions(self) -> list[list[set[str]]] | None:
@@ -277,11 +291,11 @@ class SweepState:
             return self._questions[1]
         machines = self.machines()
         records = [record for record in self.stored().alike if record.machine_key in machines]
-        questions = tables.find_open_questions(self.runner.results.folder, self.plan, records)
+        questions = tables.find_open_questions_of_plan(self.runner.results.folder, self.plan, records)
         self._questions = len(self.records), questions
         return questions
 
-    def _make_configuration(self, job: Job) -> Configuration:
+    def _make_configuration_key(self, job: Job) -> Configuration:
         membership = job.membership
         names = (membership.group, membership.name) if membership else (None, None)
         return job.config_id, *names, self.runner.find_machine_key(job)
@@ -295,30 +309,34 @@ class SweepState:
 
     # ---- how long it takes ----
 
-    def estimate_units(self, units: Sequence[Unit]) -> list[Estimate]:
+    def estimate_unit_times(self, units: Sequence[Unit]) -> list[TimeEstimate]:
         """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
         # Jobs of groups are no measure: their neighbours slowed them.
-        alone = [r for r in select_first_round(self.records).values() if r.status == "ok" and r.group is None]
+        alone = [
+            r
+            for r in select_counting_of_first_round(self.records).values()
+            if r.status == "ok" and r.group is None
+        ]
         jobs = [
             (job.trial, resolved)
             for unit in units
             for job, resolved in zip(unit.jobs, self.runner.resolve_jobs(unit), strict=True)
         ]
-        guesses = iter(estimate_trials(jobs, [make_row(record) for record in alone]))
+        guesses = iter(estimate_trial_times(jobs, [make_row(record) for record in alone]))
         of_units = [[next(guesses) for _ in unit.jobs] for unit in units]
         return [
-            Estimate(self._took[unit.unit_id], True)  # in the next round it takes as long
+            TimeEstimate(self._took[unit.unit_id], True)  # in the next round it takes as long
             if unit.unit_id in self._took
-            else Estimate(sum(guess.seconds for guess in of_jobs), all(guess.known for guess in of_jobs))
+            else TimeEstimate(sum(guess.seconds for guess in of_jobs), all(guess.known for guess in of_jobs))
             for unit, of_jobs in zip(units, of_units, strict=True)
         ]
 
-    def make_forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
+    def make_round_forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
-        guesses = iter(self.estimate_units([item.unit for item in planned if item.state == "run"]))
+        guesses = iter(self.estimate_unit_times([item.unit for item in planned if item.state == "run"]))
         return Forecast([next(guesses).seconds if item.state == "run" else 0.0 for item in planned])
 
-    def estimate_all_rounds(self, planned: Sequence[PlannedUnit]) -> list[Estimate]:
+    def estimate_time_in_all_rounds(self, planned: Sequence[PlannedUnit]) -> list[TimeEstimate]:
         """How long each unit that is to run should take in all rounds that it has before it.
 
         Where a certainty or a budget ends the rounds, nobody knows how many they will be: then in the next one alone.
@@ -326,32 +344,35 @@ class SweepState:
         rounds = self.plan.experiment.rounds
         to_run = [item for item in planned if item.state == "run"]
         counts = [1 if rounds.is_open_ended else len(item.rounds) or rounds.most for item in to_run]
-        guesses = self.estimate_units([item.unit for item in to_run])
+        guesses = self.estimate_unit_times([item.unit for item in to_run])
         return [
-            Estimate(guess.seconds * count, guess.known) for guess, count in zip(guesses, counts, strict=True)
+            TimeEstimate(guess.seconds * count, guess.known)
+            for guess, count in zip(guesses, counts, strict=True)
         ]
 
-    def make_outlook(self, number: int, planned: Sequence[PlannedUnit], *, over: bool = False) -> Outlook:
+    def make_outlook_after_round(
+        self, number: int, planned: Sequence[PlannedUnit], *, over: bool = False
+    ) -> SweepOutlook:
         """What is before the sweep after this round. `over`: nothing more of it is to come."""
         rounds = self.plan.experiment.rounds
         if number == rounds.most:
-            return Outlook(rounds=rounds, number=number)
+            return SweepOutlook(rounds=rounds, number=number)
         first = self.find_counting_records()
         units = [
             item.unit
             for item in planned
             if (item.state == "run" and not over) or find_unit_ending(item.unit, first) == "ok"
         ]
-        each_s = sum(guess.seconds for guess in self.estimate_units(units))
-        return Outlook(rounds=rounds, number=number, each_s=each_s)
+        each_s = sum(guess.seconds for guess in self.estimate_unit_times(units))
+        return SweepOutlook(rounds=rounds, number=number, each_s=each_s)
 
     def predict(self, unit: Unit) -> GroupPrediction:
         """What the trials alone, as far as they were measured here, say of a group."""
         if not unit.is_group:
             return ALONE
-        from gpubench.run.predicting import predict_group
+        from gpubench.run.predicting import predict_group_slowdowns
 
-        return predict_group(unit, self.runner.resolve_jobs(unit), self.find_counting_records())
+        return predict_group_slowdowns(unit, self.runner.resolve_jobs(unit), self.find_counting_records())
 
     # ---- its tables ----
 
@@ -373,7 +394,7 @@ class SweepState:
         """The rows of these attempts, in their order, with what follows from others that are `held`."""
         from gpubench.run import tables
 
-        rows = tables.complete_rows(records, held)
+        rows = tables.make_rows_with_folder_facts(records, held)
         return [rows[record.trial_id] for record in records]
 
     def list_reused_rows(self, planned: Sequence[PlannedUnit]) -> list[Row]:
@@ -406,21 +427,21 @@ class SweepState:
 
     # ---- beside others, and after ----
 
-    def list_others(self) -> list[str]:
+    def list_other_workers(self) -> list[str]:
         """Who else is at work in the folder: `process 7 on host`."""
         workers = list_workers(self.runner.results.folder)
         return list(dict.fromkeys(worker.who for worker in workers if worker.is_alive))
 
-    def leave_folder(self) -> None:
+    def release_and_write_tables(self) -> None:
         """Gives back what is claimed, and writes the tables of all that the folder holds by then. Once."""
         if self._has_left:
             return
         self._has_left = True
         self.give_back()
-        self.reload()
+        self.reload_newer_records()
         self.write_tables()
         for _ in range(MOST_REWRITES):  # of two that end at once, one may write over what it has not read
-            if self.unwritten or not self.reload():
+            if self.unwritten or not self.reload_newer_records():
                 break
             self.write_tables()
 
@@ -429,7 +450,7 @@ class SweepState:
         self.runner.cpu_locks.release()
         self.runner.claims.give_back()
 
-    def clean_up(self) -> None:
+    def clean_up_before_exit(self) -> None:
         """What a process that is about to end at once still clears away."""
         self.runner.node.remove_temporary_folders()
         self.runner.claims.give_back()
@@ -438,7 +459,7 @@ class SweepState:
 def _list_epoch_times(records: Sequence[Record]) -> dict[Configuration, list[float]]:
     """The epoch times of each configuration's processes."""
     times: dict[Configuration, list[float]] = {}
-    for record in select_counting(records).values():
+    for record in select_counting_records(records).values():
         if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
             configuration = (record.config_id, record.group, record.job, record.machine_key)
             times.setdefault(configuration, []).append(time_s)

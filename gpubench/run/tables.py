@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.analyze.folder import build_folder_from_plan, build_folder_from_records, complete_rows
-from gpubench.analyze.looks import list_open_questions
+from gpubench.analyze.folder import (
+    build_folder_from_plan,
+    build_folder_from_records,
+    make_rows_with_folder_facts,
+)
+from gpubench.analyze.looks import list_trials_of_open_questions
 from gpubench.analyze.questions import make_table_report
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.core.report import Report
@@ -22,18 +26,22 @@ from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 __all__ = [
-    "complete_rows",
-    "find_open_questions",
+    "find_open_questions_of_plan",
     "make_live_report",
     "make_plan_reports",
+    "make_rows_with_folder_facts",
     "write_folder_tables",
 ]
 
 
-def find_open_questions(path: Path, plan: Plan, records: Sequence[Record]) -> list[list[set[str]]] | None:
-    """`list_open_questions` of one plan, by these records alone."""
+def find_open_questions_of_plan(
+    path: Path, plan: Plan, records: Sequence[Record]
+) -> list[list[set[str]]] | None:
+    """`list_trials_of_open_questions` of one plan, by these records alone."""
     with pause_garbage_collector():
-        return list_open_questions(build_folder_from_plan(path, plan, records, {}), plan.experiment.repeats)
+        return list_trials_of_open_questions(
+            build_folder_from_plan(path, plan, records, {}), plan.experiment.repeats
+        )
 
 
 def make_plan_reports(

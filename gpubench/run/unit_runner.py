@@ -13,8 +13,8 @@ from typing import Any, Self
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.cluster import Cluster
-from gpubench.node.environment import make_machine_key
-from gpubench.node.locks import Locks
+from gpubench.node.environment import make_hardware_key
+from gpubench.node.locks import SweepLocks
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Plan, Unit
@@ -58,12 +58,12 @@ class UnitRunner:
     """GPU uuid -> readings behind its idle power, and those that failed."""
     claims: WorkClaims = field(init=False)
     """What this sweep has claimed of the folder's work."""
-    cpu_locks: Locks = field(default_factory=Locks)
+    cpu_locks: SweepLocks = field(default_factory=SweepLocks)
     _has_waited: bool = False
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.environment = self.node.collect_facts()
+        self.environment = self.node.collect_environment_facts()
         self.claims = WorkClaims(self.results.folder)
 
     @classmethod
@@ -88,12 +88,12 @@ class UnitRunner:
 
     def resolve_jobs(self, unit: Unit) -> list[ResolvedTrial]:
         """One for each job."""
-        return resolving.resolve_unit(unit, self.node.machine, self.find_data_facts, self.device)
+        return resolving.resolve_unit_trials(unit, self.node.machine, self.find_data_facts, self.device)
 
     @property
     def nodes(self) -> int:
         """How many nodes a trial may run on together."""
-        return self.cluster.size if self.cluster else 1
+        return self.cluster.node_count if self.cluster else 1
 
     def is_gpu_unit(self, unit: Unit) -> bool:
         return any(choose_device(job.trial, self.device) == "cuda" for job in unit.jobs)
@@ -113,12 +113,12 @@ class UnitRunner:
         device = choose_device(job.trial, self.device)
         # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
         return (
-            make_machine_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
+            make_hardware_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
         )
 
     # ---- running it ----
 
-    def run_attempt(
+    def run_and_store_attempt(
         self,
         unit: Unit,
         group_prediction: GroupPrediction,
@@ -127,18 +127,18 @@ class UnitRunner:
         round_: int = 1,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
-        number, attempt_id, logs = self._begin_attempt(unit)
+        number, attempt_id, logs = self._prepare_attempt_logs(unit)
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         resolved = self.resolve_jobs(unit)
         try:
-            orders = [self._make_order(*args) for args in zip(unit.jobs, resolved, logs, strict=True)]
+            orders = [self._make_trial_order(*args) for args in zip(unit.jobs, resolved, logs, strict=True)]
         except GpubenchError as error:  # its images can't be had; other trials may use others
             now = time.monotonic()
             failed: tuple[Ended, str] = ("failed", str(error))
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
         else:
             left_out = [self._find_left_out_images(*args) for args in zip(unit.jobs, orders, strict=True)]
-            poll_with_heartbeat = self.poll_with_heartbeat(should_stop)
+            poll_with_heartbeat = self.make_poll_with_heartbeat(should_stop)
             if self.cluster and resolved[0].nodes > 1:
                 across = self.cluster.run_trial(
                     orders[0],
@@ -174,13 +174,13 @@ class UnitRunner:
                 self._gmacs[_make_model_key(job, placement)] = gmacs
         self.results.save(records, [list_sample_rows(attempt) for attempt in done], SAMPLE_HEADER)
         if decide_group_ending([record.status for record in records]) != "interrupted":
-            self.claims.note_stored()
+            self.claims.note_attempt_stored()
         return records
 
-    def _begin_attempt(self, unit: Unit) -> tuple[int, str, list[Path]]:
+    def _prepare_attempt_logs(self, unit: Unit) -> tuple[int, str, list[Path]]:
         """The number and the id of the attempt that begins, and the empty log of each job."""
         self.results.check_not_removed()
-        number = self.results.find_next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
+        number = self.results.find_next_attempt_number(unit.unit_id, *(job.trial_id for job in unit.jobs))
         attempt_id = make_attempt_id(number, self.results.folder_id)
         logs = [self.results.make_log_path(job.trial_id, attempt_id) for job in unit.jobs]
         for log in logs:
@@ -195,9 +195,9 @@ class UnitRunner:
         """
         if self.is_gpu_unit(unit):
             return True
-        should_end = self.poll_with_heartbeat(should_stop)
+        should_end = self.make_poll_with_heartbeat(should_stop)
         cpus = [f"{self.results.folder_id}-cpu-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
-        while not self.cpu_locks.take_all(cpus):
+        while not self.cpu_locks.try_take_all(cpus):
             if should_end():
                 return False
             if not self._has_waited:
@@ -206,7 +206,7 @@ class UnitRunner:
             time.sleep(CPU_POLL_S)
         return True
 
-    def poll_with_heartbeat(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+    def make_poll_with_heartbeat(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """Asks `should_stop`, and shows on the way that this sweep is alive."""
 
         def ask() -> bool:
@@ -215,7 +215,7 @@ class UnitRunner:
 
         return ask
 
-    def _make_order(self, job: Job, resolved: ResolvedTrial, log: Path) -> TrialOrder:
+    def _make_trial_order(self, job: Job, resolved: ResolvedTrial, log: Path) -> TrialOrder:
         root = self.folders.ensure_folder(self._make_wanted_images(job, resolved))
         return resolving.make_trial_order(
             job,

@@ -18,11 +18,11 @@ from typing import Any, Literal, Self
 from gpubench.basics import slurm_job
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shards import group_inseparable_units
-from gpubench.plan.skips import Chain, find_skip_reason, make_chain_key
+from gpubench.plan.skips import Chain, find_skip_reason, make_memory_chain_key
 from gpubench.plan.state import PlannedUnit
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import ALLOTTED, find_allotted_values
-from gpubench.store.holder import Holder
+from gpubench.store.holder import HolderProcess
 from gpubench.store.work_claims import WorkClaims, WorkItem, list_workers
 
 Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]
@@ -71,10 +71,10 @@ class WorkQueue:
         chains: dict[Chain, list[Unit]] = {}
         for unit in plan.units:
             if not unit.is_group and state.runner.is_gpu_unit(unit):
-                chains.setdefault(_make_unit_chain(unit), []).append(unit)
+                chains.setdefault(_make_unit_chain_key(unit), []).append(unit)
         workers = list_workers(state.runner.results.folder)
         has_company = slurm_job.has_concurrent_runs() or any(worker.is_alive for worker in workers)
-        place = random.Random(repr(Holder.make_current())).random() if has_company else None
+        place = random.Random(repr(HolderProcess.make_current())).random() if has_company else None
         return cls(state=state, claims=claims, lots=lots, place=place, chains=chains)
 
     def list_in_queue_order(self, planned: Sequence[PlannedUnit]) -> list[PlannedUnit]:
@@ -93,9 +93,9 @@ class WorkQueue:
         series: dict[object, list[list[PlannedUnit]]] = {}
         for name, lot in lots.items():
             unit = lot[0].unit
-            series.setdefault(name if len(lot) > 1 or unit.is_group else _make_unit_chain(unit), []).append(
-                lot
-            )
+            series.setdefault(
+                name if len(lot) > 1 or unit.is_group else _make_unit_chain_key(unit), []
+            ).append(lot)
         in_order = [lot for lots_of_series in series.values() for lot in lots_of_series]
         cuts = list(self._list_cut_places(in_order)) or [0]
         cut = cuts[int(self.place * len(cuts))]
@@ -103,33 +103,33 @@ class WorkQueue:
 
     def _list_cut_places(self, lots: Sequence[Sequence[PlannedUnit]]) -> Iterator[int]:
         """Where the plan can be cut without cutting a chain; at its beginning at least."""
-        to_come = Counter(chain for lot in lots for chain in self._list_chains(lot))
+        to_come = Counter(chain for lot in lots for chain in self._list_chains_of_lot(lot))
         begun: Counter[Chain] = Counter()
         for number, lot in enumerate(lots):
             if not begun:
                 yield number
-            for chain in self._list_chains(lot):
+            for chain in self._list_chains_of_lot(lot):
                 begun[chain] += 1
                 if begun[chain] == to_come[chain]:
                     del begun[chain]
 
-    def _list_chains(self, lot: Sequence[PlannedUnit]) -> Iterator[Chain]:
+    def _list_chains_of_lot(self, lot: Sequence[PlannedUnit]) -> Iterator[Chain]:
         for item in lot:
-            if not item.unit.is_group and (chain := _make_unit_chain(item.unit)) in self.chains:
+            if not item.unit.is_group and (chain := _make_unit_chain_key(item.unit)) in self.chains:
                 yield chain
 
-    def choose_turn(self, unit: Unit, number: int) -> tuple[Turn, str]:
+    def claim_turn(self, unit: Unit, number: int) -> tuple[Turn, str]:
         """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
         if (unit.unit_id, number) in self.ran:
             return "mine", ""
-        if self._is_done(unit, number):
+        if self._is_done_by_others(unit, number):
             return "done", ""
         if number == 1 and self._may_not_fit(unit):
             return "waits", ""
 
         def is_stored() -> bool:
             self.read_new_records([unit])
-            return self._is_done(unit, number)
+            return self._is_done_by_others(unit, number)
 
         answer = self.claims.claim_item(self.make_work_item(unit, number), is_stored)
         if answer != "mine":
@@ -138,14 +138,14 @@ class WorkQueue:
         if is_stored():
             return "done", ""
         if number == 1 and "oom" not in self.state.retry:
-            self.read_new_records(self.chains.get(_make_unit_chain(unit), [unit]))
+            self.read_new_records(self.chains.get(_make_unit_chain_key(unit), [unit]))
             plan = self.state.plan
             if reason := find_skip_reason(unit, self.state.find_out_of_memory(), None, plan.device):
                 return "skip", reason
         self.ran.add((unit.unit_id, number))
         return "run", ""
 
-    def claim_first(self, planned: Sequence[PlannedUnit]) -> None:
+    def claim_first_unit(self, planned: Sequence[PlannedUnit]) -> None:
         """Claims what this sweep will begin with, so that others see it at work while it makes ready."""
         for item in self.list_in_queue_order([item for item in planned if item.state == "run"]):
             number = item.rounds[0] if item.rounds else 1
@@ -158,11 +158,11 @@ class WorkQueue:
         whole = not units or now - self._read_at >= READ_S
         if whole:
             self._read_at = now
-        newer = self.state.reload(None if whole else [unit.unit_id for unit in units])
+        newer = self.state.reload_newer_records(None if whole else [unit.unit_id for unit in units])
         self._done |= {
             (
                 record.trial_id,
-                (record.machine_key, _format_values(find_allotted_values(record))),
+                (record.machine_key, _format_allotted_values(find_allotted_values(record))),
                 record.round,
             )
             for record in newer
@@ -171,18 +171,20 @@ class WorkQueue:
 
     def make_work_item(self, unit: Unit, number: int) -> WorkItem:
         """What is claimed with a unit in a round, on this kind of machine."""
-        kinds = sorted({" ".join(self._make_kind(job)) for job in unit.jobs})
+        kinds = sorted({" ".join(self._make_machine_kind(job)) for job in unit.jobs})
         return WorkItem(self.lots[unit.unit_id], number, " + ".join(kinds))
 
-    def _make_kind(self, job: Job) -> Kind:
+    def _make_machine_kind(self, job: Job) -> Kind:
         machine = self.state.runner.find_machine_key(job)
         gets = self.state.resolve_allotments().get((job.trial_id, machine), {})
         trial = job.trial.asdict()
-        return machine, _format_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
+        return machine, _format_allotted_values(
+            {name: gets.get(name) for name in ALLOTTED if trial.get(name) is None}
+        )
 
-    def _is_done(self, unit: Unit, number: int) -> bool:
+    def _is_done_by_others(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
-        return any((job.trial_id, self._make_kind(job), number) in self._done for job in unit.jobs)
+        return any((job.trial_id, self._make_machine_kind(job), number) in self._done for job in unit.jobs)
 
     def _may_not_fit(self, unit: Unit) -> bool:
         """Whether a smaller batch is being tried that may run out of memory, so that this one need not be tried.
@@ -193,7 +195,7 @@ class WorkQueue:
             return False
         smaller = [
             other
-            for other in self.chains.get(_make_unit_chain(unit), ())
+            for other in self.chains.get(_make_unit_chain_key(unit), ())
             if _find_batch_size(other) < _find_batch_size(unit)
         ]
 
@@ -205,7 +207,7 @@ class WorkQueue:
                 if record.status != "interrupted"
             }
             return any(
-                self.claims.is_held(self.make_work_item(other, 1))
+                self.claims.is_held_by_other(self.make_work_item(other, 1))
                 for other in smaller
                 if other.jobs[0].trial_id not in ended
             )
@@ -230,13 +232,13 @@ class WorkQueue:
         return mib * _find_batch_size(unit) / batch > FITS * least_mib
 
 
-def _format_values(values: Mapping[str, Any]) -> str:
+def _format_allotted_values(values: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
-def _make_unit_chain(unit: Unit) -> Chain:
+def _make_unit_chain_key(unit: Unit) -> Chain:
     (job, *_) = unit.jobs
-    return make_chain_key(job.trial, job.variant.make_definition())
+    return make_memory_chain_key(job.trial, job.variant.make_definition())
 
 
 def _find_batch_size(unit: Unit) -> int:

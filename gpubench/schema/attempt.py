@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gpubench.schema.events import Event, Finite
 from gpubench.schema.record import Ended
-from gpubench.schema.watched import NOTHING, Watched
+from gpubench.schema.watched import NOTHING, WatchedTrial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +89,7 @@ class Attempt:
     """When all jobs had measured theirs, and were told to stop."""
     last_words: str = ""
     """The last line that its processes printed; of several nodes that of the first that printed any."""
-    watched: Watched = NOTHING
+    watched: WatchedTrial = NOTHING
     """All that was seen of it from outside."""
     nodes: Sequence[TrialNode] = ()
     """Where its ranks were, in their order; none where all were on one node."""

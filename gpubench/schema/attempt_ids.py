@@ -25,7 +25,7 @@ def make_folder_id() -> str:
     return secrets.token_hex(FOLDER_SIGNS // 2)
 
 
-def derive_folder_id(records: Collection[Record]) -> str:
+def derive_folder_id_from_records(records: Collection[Record]) -> str:
     """The id of a folder of an earlier version, by the attempt that began first: the same wherever it is derived."""
     ids = (
         f"{record.started_at} {record.group_id or record.trial_id} {record.attempt} {record.machine_key} "
@@ -35,7 +35,7 @@ def derive_folder_id(records: Collection[Record]) -> str:
     return hash_content(min(ids, default=""))
 
 
-def find_folder_id(records: Collection[Record]) -> str:
+def find_most_common_folder_id(records: Collection[Record]) -> str:
     """The id of a folder that has lost it: that of most of its attempts; empty where none has any."""
     counts = Counter(record.folder_id for record in records if record.folder_id)
     return min(counts, key=lambda folder_id: (-counts[folder_id], folder_id), default="")

@@ -94,7 +94,7 @@ MOST_RANKS = 128
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Variant:
+class InputVariant:
     """One way to feed the same images: where they lie, what the CPU does, what the GPU does.
 
     A transform is a name, or a name with its arguments. `cpu` names are torchvision.transforms.v2 classes,
@@ -123,29 +123,31 @@ class Variant:
 
 
 # "$input_size" is replaced by the trial's input size.
-VARIANTS: dict[str, Variant] = {
-    "crop-resize": Variant(
+VARIANTS: dict[str, InputVariant] = {
+    "crop-resize": InputVariant(
         files="full",
         cpu=({"RandomResizedCrop": {"size": "$input_size", "antialias": True}}, {"RandomHorizontalFlip": {}}),
         answers="the usual recipe: decode, random crop, resize and flip on the CPU, in every epoch",
     ),
-    "pre-resized": Variant(
+    "pre-resized": InputVariant(
         files="resized",
         cpu=({"RandomHorizontalFlip": {}},),
         answers="what moving crop and resize out of the epoch saves",
     ),
-    "gpu-augment": Variant(
+    "gpu-augment": InputVariant(
         files="resized",
         gpu=({"RandomResizedCrop": {}}, {"RandomHorizontalFlip": {}}),
         needs_gpu=True,
         answers="what moving the augmentation to the GPU saves",
     ),
-    "cached": Variant(
+    "cached": InputVariant(
         files="decoded",
         cpu=({"RandomHorizontalFlip": {}},),
         answers="no decoding at all: uint8 images in one shared memory map",
     ),
-    "synthetic": Variant(files="none", answers="the GPU's own limit: one resident batch, no input pipeline"),
+    "synthetic": InputVariant(
+        files="none", answers="the GPU's own limit: one resident batch, no input pipeline"
+    ),
 }
 
 # Every transform of torchvision.transforms.v2, kept here because the plan must know them without importing
@@ -221,7 +223,7 @@ WIDTH_MODELS: tuple[str, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Optimizer:
+class OptimizerFacts:
     """A torch optimizer under the name that users know it by."""
 
     target: str
@@ -232,18 +234,18 @@ class Optimizer:
     """Whether a step can be captured into a CUDA graph."""
 
 
-OPTIMIZERS: dict[str, Optimizer] = {
-    "sgd": Optimizer(target="torch.optim:SGD", lr=0.05),
-    "momentum": Optimizer(target="torch.optim:SGD", lr=0.02, kwargs={"momentum": 0.9}),
-    "nesterov": Optimizer(target="torch.optim:SGD", lr=0.02, kwargs={"momentum": 0.9, "nesterov": True}),
-    "adagrad": Optimizer(target="torch.optim:Adagrad", lr=0.01, capturable=False),
-    "rmsprop": Optimizer(target="torch.optim:RMSprop", lr=0.001),
-    "adam": Optimizer(target="torch.optim:Adam", lr=0.001),
-    "adamw": Optimizer(target="torch.optim:AdamW", lr=0.001),
+OPTIMIZERS: dict[str, OptimizerFacts] = {
+    "sgd": OptimizerFacts(target="torch.optim:SGD", lr=0.05),
+    "momentum": OptimizerFacts(target="torch.optim:SGD", lr=0.02, kwargs={"momentum": 0.9}),
+    "nesterov": OptimizerFacts(target="torch.optim:SGD", lr=0.02, kwargs={"momentum": 0.9, "nesterov": True}),
+    "adagrad": OptimizerFacts(target="torch.optim:Adagrad", lr=0.01, capturable=False),
+    "rmsprop": OptimizerFacts(target="torch.optim:RMSprop", lr=0.001),
+    "adam": OptimizerFacts(target="torch.optim:Adam", lr=0.001),
+    "adamw": OptimizerFacts(target="torch.optim:AdamW", lr=0.001),
 }
 
 
-def list_models() -> tuple[str, ...]:
+def list_model_names() -> tuple[str, ...]:
     """Every model name that can be asked for, besides a user's `path/to/file.py:function`."""
     return (*SMALL_MODELS, *TORCHVISION_MODELS)
 
@@ -253,7 +255,7 @@ def is_user_model(name: str) -> bool:
     return ".py:" in name
 
 
-def check_model(name: str) -> None:
+def check_model_name(name: str) -> None:
     """Raises UsageError unless `name` is a known model or reads `path/to/file.py:function`."""
     path, _, function = name.rpartition(":")
     hint = "a model of your own is FILE.py:FUNCTION"
@@ -264,7 +266,7 @@ def check_model(name: str) -> None:
         raise UsageError(
             f"model {name!r}: " + (hint if Path(path).is_file() else f"there is no file {path}; {hint}")
         )
-    if name not in list_models():
+    if name not in list_model_names():
         raise make_unknown_name_error(
-            "model", name, list_models(), hint if "/" in name or ":" in name else ""
+            "model", name, list_model_names(), hint if "/" in name or ":" in name else ""
         )

@@ -111,7 +111,7 @@ _SOURCE_CODES = {sentence: code for code, sentence in SOURCES.items()}
 
 
 @functools.cache
-def _compile_patterns() -> list[tuple[str, re.Pattern[str]]]:
+def _compile_reason_patterns() -> list[tuple[str, re.Pattern[str]]]:
     """Of the reasons that have values."""
     return [
         (code, re.compile(re.escape(template).replace(r"\{\}", r"([^ ]{1,100})")))
@@ -126,7 +126,7 @@ def encode_reason(sentence: str, ending: str = "") -> Coded:
         return ENDED
     if sentence in _REASON_CODES:
         return _REASON_CODES[sentence]
-    for code, pattern in _compile_patterns():
+    for code, pattern in _compile_reason_patterns():
         if (match := pattern.fullmatch(sentence)) is not None:
             return [code, *match.groups()]
     return sentence

@@ -324,7 +324,7 @@ class EnvironmentColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImageColumns:
+class SkippedImageColumns:
     """What came last, so that the columns before it stay where they are."""
 
     skipped_images: Amount | None = column(
@@ -344,7 +344,7 @@ class RoundColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LaterColumns:
+class LaterMeasuredColumns:
     """What is measured, too, since trials.csv had all the others: so it stands behind them."""
 
     step_error_pct: Amount | None = column(
@@ -481,13 +481,15 @@ MEASURED: tuple[Column, ...] = (
 OF_GROUPS: tuple[str, ...] = tuple(column.name for column in list_class_columns(GroupColumns))
 """Those of MEASURED that only jobs of groups have."""
 ENVIRONMENT = list_class_columns(EnvironmentColumns)
-IMAGES = list_class_columns(ImageColumns)
-ROUNDS = (*list_class_columns(RoundColumns), *list_class_columns(LaterColumns))
+IMAGES = list_class_columns(SkippedImageColumns)
+ROUNDS = (*list_class_columns(RoundColumns), *list_class_columns(LaterMeasuredColumns))
 ALLOCATION = list_class_columns(AllocationColumns)
 CPU_SPEED = list_class_columns(CpuSpeedColumns)
 
 
-def _derive(name: str, unit: str, meaning: str, heading: str, digits: int = 0) -> tuple[Column, ...]:
+def _make_derived_column(
+    name: str, unit: str, meaning: str, heading: str, digits: int = 0
+) -> tuple[Column, ...]:
     """What tables work out from the rows that they show; never stored."""
     return (Column(name, unit, meaning, heading, digits, holds=float),)
 
@@ -497,36 +499,42 @@ def _make_interval_columns(
 ) -> tuple[Column, ...]:
     """The ends of the 95 % interval of a figure. `name`, `heading`: with `{}` where low and high stand."""
     lower = f"lower end of the 95 % interval of {figure}{over}"
-    return _derive(name.format("low"), unit, lower, heading.format("low"), digits) + _derive(
+    return _make_derived_column(
+        name.format("low"), unit, lower, heading.format("low"), digits
+    ) + _make_derived_column(
         name.format("high"), unit, "upper end of the same", heading.format("high"), digits
     )
 
 
 _DERIVED: tuple[tuple[Column, ...], ...] = (
-    _derive("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
-    _derive("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
-    _derive("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J"),
-    _derive("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s"),
-    _derive("speedup", "", "images/s over those of the baseline, which is named under the table", "speed-up"),
-    _derive(
+    _make_derived_column(
+        "gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0
+    ),
+    _make_derived_column("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
+    _make_derived_column("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J"),
+    _make_derived_column("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s"),
+    _make_derived_column(
+        "speedup", "", "images/s over those of the baseline, which is named under the table", "speed-up"
+    ),
+    _make_derived_column(
         "strong_efficiency_pct", "%", "speedup / how many times the baseline's devices, same global batch",
         "efficiency", 0,
     ),
-    _derive(
+    _make_derived_column(
         "weak_efficiency_pct", "%", "speedup / how many times the baseline's devices, same batch a device",
         "efficiency", 0,
     ),
     _make_interval_columns("epoch_time_{}_s", "s", "the epoch time", "{} s"),
-    _derive(
+    _make_derived_column(
         "between_pct", "%", "standard deviation between processes, what their own steps explain taken out",
         "between %", 1,
     ),
-    _derive(
+    _make_derived_column(
         "within_pct", "%", "standard error of a process's own mean step, root mean square over its processes",
         "within %", 1,
     ),
     _make_interval_columns("epoch_time_growth_{}_pct", "%", "epoch_time_growth_pct", "growth {}", 1),
-    _derive(
+    _make_derived_column(
         "cost_growth_pct", "%",
         "memory × time per image against the row before, over processes: of steady steps; of whole epochs where one of "
         "both rows has none",

@@ -141,7 +141,7 @@ class BreakdownTimes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cost_pct: Finite | None
 
 
-class Held(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HeldMemory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What torch's allocator held on one device, in MiB."""
 
     peak: Number
@@ -157,7 +157,7 @@ class AllocatorMemory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     allocated_mib: Number
     reserved_mib: Number
     retries: Count
-    devices: dict[GpuIndex, Held]
+    devices: dict[GpuIndex, HeldMemory]
 
 
 class Result(RankMessage, frozen=True, kw_only=True, tag="result"):

@@ -24,7 +24,7 @@ class GpuProcess:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class GpuLook:
     """One GPU. None: not told, and `missing` says why, by the field's name."""
 
     power_w: float | None

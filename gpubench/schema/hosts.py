@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 _BETWEEN = " + "
 
 
-def name_nodes_apart(hosts: Sequence[str]) -> list[str]:
+def make_distinct_node_names(hosts: Sequence[str]) -> list[str]:
     """What nodes are called: as their hosts, with their numbers where two are of one host."""
     count = Counter(hosts)
     return [host if count[host] == 1 else f"{host} (node {number})" for number, host in enumerate(hosts)]

@@ -13,7 +13,7 @@ Kind = Literal["text", "whole", "number", "yes or no", "list", "moment"]
 _KINDS: dict[type, Kind] = {bool: "yes or no", int: "whole", float: "number", tuple: "list", list: "list"}
 
 
-def find_kind(column: Column) -> Kind:
+def find_column_kind(column: Column) -> Kind:
     """The kind of a column's values. One of which nothing is said holds text."""
     return _find_type_kind(column.holds)
 

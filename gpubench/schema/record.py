@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, structs
 from gpubench.schema.attempt_ids import parse_folder_id
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.trial_fields import FIELDS, TYPES, select_fields
-from gpubench.schema.validation import add_bounds
+from gpubench.schema.validation import convert_type_bounds
 
 RECORD_SCHEMA = 6
 """The form of records that this version writes: where figures come from stands once a source. It reads all earlier
@@ -56,7 +56,8 @@ else:
         return msgspec.defstruct(name, fields, kw_only=True, gc=False)
 
     _KINDS = {
-        name: add_bounds(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()
+        name: convert_type_bounds(TYPES[name]) if name in FIELDS else column.holds
+        for name, column in BY_NAME.items()
     }
     Columns = define_part("Columns", {**_KINDS, "cpu_ids": list[Count], "gpu_uuids": list[str]})
     Images = define_part(
@@ -110,7 +111,7 @@ class EpochWindow(Struct, frozen=True, kw_only=True, gc=False):
     t1: Signed
 
 
-class Span(Struct, frozen=True, kw_only=True, gc=False):
+class TrialSpan(Struct, frozen=True, kw_only=True, gc=False):
     """When the trial was launched and when its last process had ended, on the same clock: every window lies between."""
 
     launched: Signed
@@ -164,7 +165,7 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step)
     and, where there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
     windows: list[EpochWindow] = []
-    span: Span | None = None
+    span: TrialSpan | None = None
     """None: the version that measured it did not keep it."""
     nodes: list[Node] = []
     """Where the ranks were, under NODE_COLUMNS, with the `gpu_uuids` of each. Empty where all were on one node."""

@@ -18,11 +18,11 @@ from gpubench.schema.columns import (
     EnvironmentColumns,
     GroupColumns,
     IdentityColumns,
-    ImageColumns,
-    LaterColumns,
+    LaterMeasuredColumns,
     MeasuredColumns,
     ModelColumns,
     RoundColumns,
+    SkippedImageColumns,
 )
 from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
 from gpubench.schema.trial_fields import FIELDS
@@ -79,8 +79,8 @@ class Row(
     GroupColumns,
     DoubtColumns,
     EnvironmentColumns,
-    ImageColumns,
-    LaterColumns,
+    SkippedImageColumns,
+    LaterMeasuredColumns,
     RoundColumns,
     AllocationColumns,
     CpuSpeedColumns,
@@ -135,7 +135,7 @@ class Row(
     def make_from_columns(values: Mapping[str, Any], **more: Any) -> Row:
         """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
         columns = {name: value for name, value in values.items() if value is not None and name in BY_NAME}
-        return _wrap_values({**_NO_DETAILS, **columns, **more})
+        return _make_row_of_values({**_NO_DETAILS, **columns, **more})
 
 
 def collect_columns(rows: Sequence[Row], names: Iterable[str]) -> dict[str, list[Any]]:
@@ -150,7 +150,7 @@ _NO_DETAILS: dict[str, Any] = {
 }
 
 
-def _wrap_values(values: dict[str, Any]) -> Row:
+def _make_row_of_values(values: dict[str, Any]) -> Row:
     """A row that keeps these values. A dataclass's own `__init__` takes several times as long, and tables are made by
     copying rows.
 
@@ -167,4 +167,4 @@ if not TYPE_CHECKING:
         """The row with other values."""
         if not changes.keys() <= ATTRIBUTES:
             raise TypeError(f"a row has no {min(changes.keys() - ATTRIBUTES)}")
-        return _wrap_values({**vars(row), **changes})
+        return _make_row_of_values({**vars(row), **changes})

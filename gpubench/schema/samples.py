@@ -27,7 +27,7 @@ STEP_TIME = "step_time_ms"
 """The metric of a measured step of rank 0. All of them stand in order behind whatever else was read."""
 
 
-def describe_damage(path: Path, lost: int, total: int) -> str:
+def describe_damaged_samples(path: Path, lost: int, total: int) -> str:
     """What is told of a file of samples in which so many of its readings can't be read."""
     if not total:
         return f"{path} is damaged: it holds no readings"
@@ -51,7 +51,7 @@ class Series:
         """Values read from t0 to t1, both included."""
         return self.values[bisect_left(self.times, t0) : bisect_right(self.times, t1)]
 
-    def list_around(self, t0: float, t1: float) -> list[float]:
+    def list_values_around(self, t0: float, t1: float) -> list[float]:
         """Values from the last one read by t0 to the first one read from t1 on: those that `at` draws its lines by."""
         return self.values[max(0, bisect_right(self.times, t0) - 1) : bisect_left(self.times, t1) + 1]
 
@@ -70,7 +70,7 @@ class Series:
             raise Unmeasured(self.reason or format_reason("gap-at-edge", f"{b - a:.1f}"))
         return x + (y - x) * (t - a) / (b - a)
 
-    def find_distance_s(self, t: float) -> float:
+    def compute_distance_to_reading_s(self, t: float) -> float:
         """Seconds from t to the nearest reading; infinity where there is none."""
         index = bisect_left(self.times, t)
         return min((abs(t - near) for near in self.times[max(0, index - 1) : index + 1]), default=math.inf)
@@ -139,7 +139,7 @@ class Samples:
     def _ensure_series(self, metric: str, device: str) -> Series:
         return self.by_metric.setdefault(metric, {}).setdefault(device, Series())
 
-    def growth_between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
+    def compute_growth_between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
         """How much a total of the host's has grown between two times. Raises Unmeasured where readings lie further
         apart than `max_gap_s`.
         """

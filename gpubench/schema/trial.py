@@ -15,7 +15,7 @@ import msgspec
 
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, MOST_EPOCHS, TYPES, TrialFields, select_fields
-from gpubench.schema.validation import add_bounds, convert_value
+from gpubench.schema.validation import convert_type_bounds, convert_value
 from gpubench.schema.workload import Workload
 
 SCHEMA = 1
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 else:
     _Fields = msgspec.defstruct(
-        "_Fields", [(name, add_bounds(TYPES[name]), DEFAULTS[name]) for name in FIELDS], kw_only=True
+        "_Fields", [(name, convert_type_bounds(TYPES[name]), DEFAULTS[name]) for name in FIELDS], kw_only=True
     )
 
 
@@ -49,7 +49,7 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
         """Its values by name, in the order of the fields."""
         return msgspec.structs.asdict(self)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json_dict(self) -> dict[str, Any]:
         """The same as JSON has them: without tuples."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in self.asdict().items()}
 

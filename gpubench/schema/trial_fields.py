@@ -524,7 +524,7 @@ class PlanFields(TrialFields):
     ] = None
 
 
-def _find_description(annotation: Any) -> FieldDescription:
+def _find_field_description(annotation: Any) -> FieldDescription:
     about: FieldDescription = next(
         part for part in typing.get_args(annotation) if isinstance(part, FieldDescription)
     )
@@ -534,7 +534,7 @@ def _find_description(annotation: Any) -> FieldDescription:
 TYPES: Mapping[str, Any] = typing.get_type_hints(PlanFields, include_extras=True)
 """Field -> its type, with its bounds. Here and below of all fields that an experiment may give."""
 ABOUT: Mapping[str, FieldDescription] = {
-    name: _find_description(annotation) for name, annotation in TYPES.items()
+    name: _find_field_description(annotation) for name, annotation in TYPES.items()
 }
 DEFAULTS: Mapping[str, Any] = {name: getattr(PlanFields, name) for name in TYPES}
 FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)

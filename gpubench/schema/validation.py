@@ -64,10 +64,10 @@ def make_converter(kind: Any) -> Callable[[Any], Any]:
 
 def convert_to_plain(value: Any) -> Any:
     """What `convert_value` makes the same value of again, for JSON to say. A time series may be an array."""
-    return msgspec.to_builtins(value, enc_hook=_convert_other)
+    return msgspec.to_builtins(value, enc_hook=_convert_path_or_array)
 
 
-def _convert_other(value: Any) -> Any:
+def _convert_path_or_array(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, array):
@@ -82,7 +82,7 @@ def _decode_path(kind: Any, value: Any) -> Any:
     raise ValueError(f"{quote_value(value)} is no {kind.__name__}")
 
 
-def add_bounds(kind: Any) -> Any:
+def convert_type_bounds(kind: Any) -> Any:
     """A type with its Bounds as msgspec knows them."""
     parts = typing.get_args(kind)
     origin = typing.get_origin(kind)
@@ -90,10 +90,10 @@ def add_bounds(kind: Any) -> Any:
         bounds = [
             Meta(**typing.cast(Any, p.collect_given())) if isinstance(p, Bounds) else p for p in parts[1:]
         ]
-        return Annotated[add_bounds(parts[0]), *bounds]
+        return Annotated[convert_type_bounds(parts[0]), *bounds]
     if type(None) in parts:
-        return typing.Union[*map(add_bounds, parts)]
-    return tuple.__class_getitem__((add_bounds(parts[0]), ...)) if origin is tuple else kind
+        return typing.Union[*map(convert_type_bounds, parts)]
+    return tuple.__class_getitem__((convert_type_bounds(parts[0]), ...)) if origin is tuple else kind
 
 
 _describe_type = functools.cache(inspect.type_info)
@@ -107,7 +107,7 @@ def _translate_error(error: Exception, value: Any, kind: Any) -> InvalidValueErr
     path = ["".join(key).replace("...", "*") for key in re.findall(r"\.([^.\[\]`]+)|\[([^\]]*)\]", where)]
     held = _describe_type(kind)
     for key in path:
-        value, held = _find_part(value, key), _find_type(held, key)
+        value, held = _get_nested_value(value, key), _find_nested_type(held, key)
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
         return InvalidValueError((*path, missing[1]), "is missing")
     if extra := re.fullmatch(r"Object contains unknown field `(.*)`", what, re.DOTALL):
@@ -117,7 +117,7 @@ def _translate_error(error: Exception, value: Any, kind: Any) -> InvalidValueErr
             "is no known name",
             str(make_unknown_name_error("key", extra[1], known)) if known else "",
         )
-    found = "" if value is ... or "of length" in what else f", not {_quote(value)}"
+    found = "" if value is ... or "of length" in what else f", not {_quote_found_value(value)}"
     return InvalidValueError(path, _describe_allowed(what, held) + found)
 
 
@@ -140,7 +140,7 @@ def _describe_allowed(what: str, held: Any) -> str:
     return f"is refused: {clean_line(what.replace('`', ''), LONGEST_SHOWN)}"
 
 
-def _quote(value: Any) -> str:
+def _quote_found_value(value: Any) -> str:
     """The value as it was written; of a list or a table only that it is one."""
     if isinstance(value, (list, tuple, Mapping)):
         return _KINDS["object" if isinstance(value, Mapping) else "array"]
@@ -149,7 +149,7 @@ def _quote(value: Any) -> str:
     return quote_value(value) if isinstance(value, (str, int, float)) else quote_value(str(value))
 
 
-def _find_part(value: Any, key: str) -> Any:
+def _get_nested_value(value: Any, key: str) -> Any:
     """What lies under a key of a table or at a place of a list; `...` where that is not known."""
     if isinstance(value, Mapping):
         return value.get(key, ...)
@@ -161,7 +161,7 @@ def _list_union_types(held: Any) -> Sequence[Any]:
     return [arm for part in getattr(held, "types", ()) for arm in _list_union_types(part)] or (held,)
 
 
-def _find_type(held: Any, key: str) -> Any:
+def _find_nested_type(held: Any, key: str) -> Any:
     """The type of what lies under a key, as msgspec describes it; None where that is not known."""
     for arm in _list_union_types(held):
         for field in getattr(arm, "fields", ()):

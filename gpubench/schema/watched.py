@@ -37,7 +37,7 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Watched:
+class WatchedTrial:
     """All that was seen of a trial from outside: plain values, of which figures are made."""
 
     samples: Samples
@@ -72,18 +72,18 @@ class Watched:
     """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: Finite | None = None
     """The highest that the trial's GPUs allow; None: not told."""
-    parts: Sequence[Watched] = ()
+    parts: Sequence[WatchedTrial] = ()
     """Of a trial over several nodes: what was seen on each of them, on one clock. CPUs and the host's memory are those
     of the parts; all else is of the whole."""
 
     @property
-    def hosts(self) -> Sequence[Watched]:
+    def hosts(self) -> Sequence[WatchedTrial]:
         """What was seen on each node, cut to the same windows: of the one node, where there is but one."""
         return [replace(part, windows=self.windows) for part in self.parts] or [self]
 
     def replace_windows(
         self, windows: Sequence[Window], passed_mib: Mapping[str, float] | None = None
-    ) -> Watched:
+    ) -> WatchedTrial:
         """All of it, with the windows that figures are cut to, and with what is put in with them."""
         return replace(self, windows=windows, passed_mib=passed_mib or {})
 
@@ -133,12 +133,12 @@ class Watched:
         return self.gpus
 
 
-NOTHING = Watched(samples=Samples(), gpus=(), baseline_mib={}, cpus=0, cpu_metric="")
+NOTHING = WatchedTrial(samples=Samples(), gpus=(), baseline_mib={}, cpus=0, cpu_metric="")
 """Seen of a trial that never began."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class SourcedFigure:
     """One column's value and where it comes from."""
 
     value: float | str

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from gpubench.core.claims import Evidence
 from gpubench.core.findings import Choice
-from gpubench.stats.decisions import find_bounds, list_joint_tests
+from gpubench.stats.decisions import compute_interval_bounds, list_joint_test_estimates
 from gpubench.stats.estimates import ALPHA
 
 TOLERANCE = 0.05
@@ -16,7 +16,7 @@ FIRM_BOUND = 0.25
 """A bound up to which a choice is an answer."""
 
 
-def choose_row(
+def make_row_choice(
     rates: Mapping[int, float], memory: Mapping[int, float | None], compare: Callable[[int, int], Evidence]
 ) -> Choice:
     """The row of one series that takes the least memory among those within TOLERANCE of the best rate, by estimates.
@@ -28,9 +28,9 @@ def choose_row(
     The bound is that of the other K - 1 rows at once, each at 5 % / (K - 1), one-sided. It holds for any way to choose:
     only the row that is truly the fastest can break it, and that is compared with at most K - 1 others.
     """
-    row = _pick_row(rates, memory)
+    row = _choose_least_memory_row(rates, memory)
     rivals = {other: compare(other, row) for other in rates if other != row}
-    bounds = {other: bound_gain(evidence, len(rivals)) for other, evidence in rivals.items()}
+    bounds = {other: bound_rival_gain(evidence, len(rivals)) for other, evidence in rivals.items()}
     known = {other: bound for other, bound in bounds.items() if bound is not None}
     bound = max(0.0, *known.values()) if known else None
     if bound is not None and bound <= FIRM_BOUND and len(known) < len(rivals):
@@ -44,22 +44,22 @@ def choose_row(
     )
 
 
-def bound_gain(evidence: Evidence, rivals: int) -> float | None:
+def bound_rival_gain(evidence: Evidence, rivals: int) -> float | None:
     """How much faster a row is at most than the chosen one (0.15: 15 %), 95 % for `rivals` rows at once.
 
     None where no test is possible.
     """
-    tests = list_joint_tests(evidence)
+    tests = list_joint_test_estimates(evidence)
     if not tests:
         return None
-    _, high = find_bounds(evidence.center, tests, ALPHA / rivals)
+    _, high = compute_interval_bounds(evidence.center, tests, ALPHA / rivals)
     try:
         return math.expm1(high)
     except OverflowError:
         return math.inf
 
 
-def _pick_row(rates: Mapping[int, float], memory: Mapping[int, float | None]) -> int:
+def _choose_least_memory_row(rates: Mapping[int, float], memory: Mapping[int, float | None]) -> int:
     best = max(rates.values())
     close = [row for row, rate in rates.items() if best <= rate * (1 + TOLERANCE)]
     known = {row: value for row in close if (value := memory.get(row)) is not None and not math.isnan(value)}

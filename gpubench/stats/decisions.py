@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from gpubench.core.claims import Certainty, Claim, Design, Evidence, StudentEstimate, Verdict
-from gpubench.stats.estimates import ALPHA, find_half_width, find_p_at_least, find_p_at_most
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width, compute_p_at_least, compute_p_at_most
 
 END_SHARE = 0.45
 """Share of a series' level that each of its ends has; the rest is for steps that no end reached."""
@@ -61,13 +61,13 @@ class ClaimTests:
     low: float
     high: float
 
-    def spend_at_look(self, look: int) -> ClaimTests:
+    def adjust_for_look(self, look: int) -> ClaimTests:
         """With p-values as they count at a look."""
         return replace(
             self,
-            less=spend_alpha(self.less, look),
-            more=spend_alpha(self.more, look),
-            p=spend_alpha(self.p, look),
+            less=adjust_p_for_look(self.less, look),
+            more=adjust_p_for_look(self.more, look),
+            p=adjust_p_for_look(self.p, look),
         )
 
 
@@ -80,13 +80,13 @@ def decide_claims(claims: Sequence[Claim], looks: Sequence[int] | None = None) -
 
     `looks`: of each claim, where the verdicts decide whether its rows are measured on (`count_looks`).
     """
-    outcomes = [evaluate_claim(claim) for claim in claims]
+    outcomes = [make_claim_tests(claim) for claim in claims]
     families: dict[str, list[_Tested]] = {}
     for place, (claim, outcome) in enumerate(zip(claims, outcomes, strict=True)):
         if outcome is not None:
-            spent = outcome if looks is None else outcome.spend_at_look(looks[place])
+            spent = outcome if looks is None else outcome.adjust_for_look(looks[place])
             families.setdefault(claim.family, []).append((place, claim, spent))
-    sure = set().union(*map(_decide_family, families.values()))
+    sure = set().union(*map(_list_sure_in_family, families.values()))
     return [
         replace(claim, verdict=_make_verdict(claim, outcome, is_sure=place in sure))
         for place, (claim, outcome) in enumerate(zip(claims, outcomes, strict=True))
@@ -105,17 +105,17 @@ def count_looks(evidence: Evidence, processes_a_round: int = 1) -> int:
     return math.ceil(max(processes) / processes_a_round) - first + 1
 
 
-def spend_alpha(p: float, look: int) -> float:
+def adjust_p_for_look(p: float, look: int) -> float:
     """A p-value as it counts at a claim's `look`-th look, the first being 1; 1 before it."""
-    return min(1.0, p * find_alpha_divisor(look)) if look > 0 else 1.0
+    return min(1.0, p * compute_alpha_divisor(look)) if look > 0 else 1.0
 
 
-def find_alpha_divisor(look: int) -> int:
+def compute_alpha_divisor(look: int) -> int:
     """By how much the level of a claim is divided at its `look`-th look, the first being 1."""
     return LOOK_DIVISOR * look * (look + 1)
 
 
-def adjust_holm(p_values: Mapping[int, float]) -> dict[int, float]:
+def adjust_p_by_holm(p_values: Mapping[int, float]) -> dict[int, float]:
     """p-values corrected by Holm: those at a level or below may be rejected together, with that level for them all."""
     adjusted: dict[int, float] = {}
     worst = 0.0
@@ -125,21 +125,21 @@ def adjust_holm(p_values: Mapping[int, float]) -> dict[int, float]:
     return adjusted
 
 
-def split_alpha(claims: Sequence[Claim]) -> float:
+def compute_alpha_per_series(claims: Sequence[Claim]) -> float:
     """What each ordered series of a family, and its paired claims together, have of its 5 %."""
-    series = {claim.series for claim in claims if claim.design == "ordered" and list_tests(claim)}
-    is_paired = any(claim.design == "paired" and list_tests(claim) for claim in claims)
+    series = {claim.series for claim in claims if claim.design == "ordered" and list_test_estimates(claim)}
+    is_paired = any(claim.design == "paired" and list_test_estimates(claim) for claim in claims)
     return ALPHA / max(1, len(series) + is_paired)
 
 
 # ---- one claim ----
 
 
-def list_tests(claim: Claim) -> list[tuple[StudentEstimate, float]]:
+def list_test_estimates(claim: Claim) -> list[tuple[StudentEstimate, float]]:
     """The estimates that a claim is tested by, each with its share of the level; none where none is possible."""
     evidence = claim.evidence
     if claim.design == "ordered":
-        return list_joint_tests(evidence)
+        return list_joint_test_estimates(evidence)
     if evidence.pairs is not None:
         return [(evidence.pairs, 1.0)]
     if evidence.welch is None:
@@ -150,7 +150,7 @@ def list_tests(claim: Claim) -> list[tuple[StudentEstimate, float]]:
     return [(evidence.welch, 1.0)]
 
 
-def list_joint_tests(evidence: Evidence) -> list[tuple[StudentEstimate, float]]:
+def list_joint_test_estimates(evidence: Evidence) -> list[tuple[StudentEstimate, float]]:
     """Welch's test and that of pairs, sharing the level; one alone where there is only that.
 
     Together both reject less than their shares add up to. From three processes a side on, that is room enough for what
@@ -165,28 +165,30 @@ def list_joint_tests(evidence: Evidence) -> list[tuple[StudentEstimate, float]]:
     return [(welch, WELCH_SHARE), (pairs, PAIRS_SHARE)]
 
 
-def evaluate_claim(claim: Claim) -> ClaimTests | None:
+def make_claim_tests(claim: Claim) -> ClaimTests | None:
     """A claim's tests by itself; None where none is possible, as of one process."""
-    tests = list_tests(claim)
+    tests = list_test_estimates(claim)
     if not tests:
         return None
     is_two_sided = claim.design in ("ordered", "paired")
     limit = 0.0 if is_two_sided else claim.limit
-    less = _combine_p_values(find_p_at_least, tests, limit)
-    more = _combine_p_values(find_p_at_most, tests, -limit if claim.design == "equal" else limit)
+    less = _combine_p_values(compute_p_at_least, tests, limit)
+    more = _combine_p_values(compute_p_at_most, tests, -limit if claim.design == "equal" else limit)
     p = {"above": more, "below": less, "equal": max(less, more)}.get(claim.design, 2 * min(less, more))
-    low, high = find_bounds(claim.evidence.center, tests, ALPHA / 2 if is_two_sided else ALPHA)
+    low, high = compute_interval_bounds(claim.evidence.center, tests, ALPHA / 2 if is_two_sided else ALPHA)
     return ClaimTests(less=less, more=more, p=min(1.0, p), low=low, high=high)
 
 
-def find_bounds(
+def compute_interval_bounds(
     center: float, tests: Sequence[tuple[StudentEstimate, float]], tail: float
 ) -> tuple[float, float]:
     """The ends beyond which the truth lies with probability `tail` each: what none of the tests rejects.
 
     Pairs may be of fewer rounds than the center that is printed: the interval holds that, too.
     """
-    ends = [(estimate.center, find_half_width(estimate, tail * share)) for estimate, share in tests]
+    ends = [
+        (estimate.center, compute_interval_half_width(estimate, tail * share)) for estimate, share in tests
+    ]
     low = max(middle - half for middle, half in ends)
     high = min(middle + half for middle, half in ends)
     return min(low, center), max(high, center)
@@ -204,28 +206,28 @@ def _combine_p_values(
 # ---- one family ----
 
 
-def _decide_family(family: Sequence[_Tested]) -> set[int]:
+def _list_sure_in_family(family: Sequence[_Tested]) -> set[int]:
     """The places of claims of one family that are sure."""
-    alpha = split_alpha([claim for _, claim, _ in family])
+    alpha = compute_alpha_per_series([claim for _, claim, _ in family])
     series: dict[str, list[_Tested]] = {}
     p_values: dict[Design, dict[int, float]] = {design: {} for design in get_args(Design)}
     for place, claim, outcome in family:
         p_values[claim.design][place] = outcome.p
         if claim.design == "ordered":
             series.setdefault(claim.series, []).append((place, claim, outcome))
-    sure = set().union(*(_decide_series(steps, alpha) for steps in series.values()))
-    sure |= _list_rejected(adjust_holm(p_values["paired"]), alpha)
-    sure |= _list_rejected(adjust_holm(p_values["equal"]), ALPHA)
+    sure = set().union(*(_list_sure_in_series(steps, alpha) for steps in series.values()))
+    sure |= _list_rejected(adjust_p_by_holm(p_values["paired"]), alpha)
+    sure |= _list_rejected(adjust_p_by_holm(p_values["equal"]), ALPHA)
     return sure | _list_rejected({**p_values["above"], **p_values["below"]}, ALPHA)
 
 
-def _decide_series(steps: Sequence[_Tested], alpha: float) -> set[int]:
+def _list_sure_in_series(steps: Sequence[_Tested], alpha: float) -> set[int]:
     """The places of one ordered series' steps that a chain from either end reaches, or that Holm leaves of the rest."""
     falling = itertools.takewhile(lambda step: step[2].less <= END_SHARE * alpha, steps)
     rising = itertools.takewhile(lambda step: step[2].more <= END_SHARE * alpha, reversed(steps))
     reached = {place for place, *_ in (*falling, *rising)}
     rest = {place: outcome.p for place, _, outcome in steps if place not in reached}
-    return reached | _list_rejected(adjust_holm(rest), (1 - 2 * END_SHARE) * alpha)
+    return reached | _list_rejected(adjust_p_by_holm(rest), (1 - 2 * END_SHARE) * alpha)
 
 
 def _list_rejected(p_values: Mapping[int, float], alpha: float) -> set[int]:
@@ -254,12 +256,12 @@ def _make_verdict(claim: Claim, outcome: ClaimTests | None, *, is_sure: bool) ->
         word=word,
         direction="more" if distance > 0 else "less" if distance < 0 else "same",
         p=None if outcome is None else outcome.p,
-        low=None if outcome is None or claim.design == "below" else _to_figure(evidence, low),
-        high=None if outcome is None or claim.design == "above" else _to_figure(evidence, high),
+        low=None if outcome is None or claim.design == "below" else _convert_to_figure(evidence, low),
+        high=None if outcome is None or claim.design == "above" else _convert_to_figure(evidence, high),
     )
 
 
-def _to_figure(evidence: Evidence, value: float) -> float:
+def _convert_to_figure(evidence: Evidence, value: float) -> float:
     """A value of the evidence in the unit of the figure: the ratio of its logarithm."""
     if not evidence.is_log:
         return value

@@ -25,7 +25,7 @@ FEWEST_SEEDS = 3
 # ---- from processes to evidence ----
 
 
-def compare_rounds(
+def estimate_log_ratio(
     candidate: Mapping[Any, float], baseline: Mapping[Any, float], *, noise: float | None = None
 ) -> Evidence:
     """The logarithm of a ratio, candidate by baseline: of all processes, and by the rounds that both have in common.
@@ -41,13 +41,15 @@ def compare_rounds(
     return Evidence(
         center=center,
         processes=(len(candidate_logs), len(baseline_logs)),
-        pairs=sum_samples(mean(differences), [(differences, 1.0)]) if len(differences) > 1 else None,
+        pairs=estimate_weighted_sum(mean(differences), [(differences, 1.0)])
+        if len(differences) > 1
+        else None,
         welch=_estimate_welch(center, list(candidate_logs.values()), list(baseline_logs.values())),
         noise=noise,
     )
 
 
-def estimate_work(
+def estimate_combined_work(
     alone: Mapping[Hashable, Sequence[float]],
     together: Sequence[tuple[Hashable, Sequence[float]]],
     *,
@@ -79,12 +81,12 @@ def estimate_work(
     return Evidence(
         center=center,
         processes=tuple(len(values) for values, _ in samples),
-        welch=sum_samples(center, samples) if is_tested else None,
+        welch=estimate_weighted_sum(center, samples) if is_tested else None,
         noise=noise,
     )
 
 
-def compare_percentages(
+def estimate_top1_difference(
     candidate: Sequence[float], baseline: Sequence[float], *, images: int | None = None
 ) -> Evidence:
     """The difference of the mean top-1 of seeds, in percentage points; tested from FEWEST_SEEDS a side on.
@@ -106,7 +108,7 @@ def compare_percentages(
 # ---- what an estimate tells ----
 
 
-def find_p_at_most(estimate: StudentEstimate, value: float) -> float:
+def compute_p_at_most(estimate: StudentEstimate, value: float) -> float:
     """The p-value of "the truth is `value` or less". Where nothing varies: 0, 1, or 0.5 at the value itself."""
     distance = estimate.center - value
     if not estimate.error:
@@ -116,7 +118,7 @@ def find_p_at_most(estimate: StudentEstimate, value: float) -> float:
     )
 
 
-def find_p_at_least(estimate: StudentEstimate, value: float) -> float:
+def compute_p_at_least(estimate: StudentEstimate, value: float) -> float:
     """The p-value of "the truth is `value` or more"."""
     distance = value - estimate.center
     if not estimate.error:
@@ -126,7 +128,7 @@ def find_p_at_least(estimate: StudentEstimate, value: float) -> float:
     )
 
 
-def find_half_width(estimate: StudentEstimate, tail: float) -> float:
+def compute_interval_half_width(estimate: StudentEstimate, tail: float) -> float:
     """How far from its center the bound lies beyond which the truth is with probability `tail`."""
     return max(
         float(compute_t_quantile(1 - tail, degrees)) * error
@@ -134,7 +136,7 @@ def find_half_width(estimate: StudentEstimate, tail: float) -> float:
     )
 
 
-def find_width_pct(figures: Sequence[float]) -> float | None:
+def compute_interval_half_width_pct(figures: Sequence[float]) -> float | None:
     """Half the 95 % interval of the geometric mean of some processes' figures above 0, in per cent of that mean.
 
     None for fewer than two.
@@ -142,14 +144,14 @@ def find_width_pct(figures: Sequence[float]) -> float | None:
     if len(figures) < 2:
         return None
     logs = _compute_logs(figures)
-    half = find_half_width(sum_samples(mean(logs), [(logs, 1.0)]), ALPHA / 2)
+    half = compute_interval_half_width(estimate_weighted_sum(mean(logs), [(logs, 1.0)]), ALPHA / 2)
     try:
         return 100 * math.sinh(half)
     except OverflowError:
         return math.inf
 
 
-def sum_samples(
+def estimate_weighted_sum(
     center: float, samples: Sequence[tuple[Sequence[float], float]], least_deviation: float = 0.0
 ) -> StudentEstimate:
     """The sum of the means of independent samples of two values or more, each times its weight."""
@@ -193,7 +195,7 @@ def _estimate_welch(
 ) -> StudentEstimate | None:
     if min(len(candidate_logs), len(baseline_logs)) < 2:
         return None
-    return sum_samples(center, [(candidate_logs, 1.0), (baseline_logs, -1.0)], least_deviation)
+    return estimate_weighted_sum(center, [(candidate_logs, 1.0), (baseline_logs, -1.0)], least_deviation)
 
 
 def _compute_logs(figures: Any) -> list[float]:

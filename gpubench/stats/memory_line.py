@@ -59,7 +59,7 @@ class MemoryLine:
         return self.middle + above / self.slope, low, high
 
 
-def fit_line(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
+def fit_memory_line(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     """The line through (batch size, MiB); None of fewer than FEWEST_SIZES sizes."""
     if len({batch for batch, _ in points}) < FEWEST_SIZES:
         return None
@@ -78,16 +78,16 @@ def fit_line(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     )
 
 
-def fit_largest_sizes(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
+def fit_line_to_largest_sizes(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     """The line through as many of the largest sizes as lie on one; None where not even FEWEST_SIZES do."""
     ordered = sorted(points)
     for first in range(len(ordered) - FEWEST_SIZES + 1):
-        fitted = fit_line(ordered[first:])
-        if fitted is not None and _find_largest_residual_pct(fitted, ordered[first:]) <= OFF_PCT:
+        fitted = fit_memory_line(ordered[first:])
+        if fitted is not None and _compute_largest_residual_pct(fitted, ordered[first:]) <= OFF_PCT:
             return fitted
     return None
 
 
-def _find_largest_residual_pct(fitted: MemoryLine, points: Sequence[tuple[float, float]]) -> float:
+def _compute_largest_residual_pct(fitted: MemoryLine, points: Sequence[tuple[float, float]]) -> float:
     """By how much the point that lies farthest off the line does, in per cent of its memory."""
     return max(100 * abs(mib - fitted.predict_mib(batch)) / mib for batch, mib in points)

@@ -20,7 +20,7 @@ LONGER_STEP = 1.3
 """A step of a GPU-bound row is at least so many times that of half the batch; of launch-bound ones it hardly grows."""
 
 
-def find_bottleneck(
+def classify_bottleneck(
     *,
     gpus: int,
     utilization_pct: float | None,
@@ -45,6 +45,6 @@ def find_bottleneck(
     return "gpu" if gpus == 1 else "gpus"
 
 
-def find_noise(bottleneck: Bottleneck) -> float:
+def compute_bottleneck_noise(bottleneck: Bottleneck) -> float:
     """The logarithm of the largest ratio that two processes of such rows were seen to differ by."""
     return math.log1p(NOISE[bottleneck])

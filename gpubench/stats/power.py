@@ -13,9 +13,14 @@ from dataclasses import replace
 from functools import partial
 
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
-from gpubench.stats.decisions import END_SHARE, list_joint_tests, list_tests, split_alpha
+from gpubench.stats.decisions import (
+    END_SHARE,
+    compute_alpha_per_series,
+    list_joint_test_estimates,
+    list_test_estimates,
+)
 from gpubench.stats.distributions import compute_noncentral_t_tail
-from gpubench.stats.estimates import ALPHA, find_half_width
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width
 
 POWER = 0.8
 MOST_ROUNDS = 100
@@ -24,17 +29,17 @@ AIMED_BOUND = 0.125
 """The bound of a choice that further rounds aim at: half of what is firm."""
 
 
-def find_rounds(claims: Sequence[Claim], family: Sequence[Claim]) -> list[int | None]:
+def find_rounds_for_claims(claims: Sequence[Claim], family: Sequence[Claim]) -> list[int | None]:
     """Rounds in all with which each of these open claims would be sure, as claims of one family.
 
     None where it can't be tested, where nobody knows an effect, and for more than MOST_ROUNDS.
     """
-    alpha = split_alpha(family)
-    counts = Counter(claim.design for claim in family if list_tests(claim))
-    return [_find_rounds(claim, alpha, max(1, counts[claim.design])) for claim in claims]
+    alpha = compute_alpha_per_series(family)
+    counts = Counter(claim.design for claim in family if list_test_estimates(claim))
+    return [_find_rounds_for_claim(claim, alpha, max(1, counts[claim.design])) for claim in claims]
 
 
-def _find_rounds(claim: Claim, alpha: float, count: int) -> int | None:
+def _find_rounds_for_claim(claim: Claim, alpha: float, count: int) -> int | None:
     """`alpha`: what each side of an ordered family, or all of a paired one, shares. `count`: claims of its design."""
     center, limit = claim.evidence.center, claim.limit
     if claim.design == "ordered":
@@ -45,11 +50,11 @@ def _find_rounds(claim: Claim, alpha: float, count: int) -> int | None:
         distances, tail = [limit - center, limit + center], ALPHA / count
     else:
         distances, tail = [center - limit if claim.design == "above" else limit - center], ALPHA
-    return _find_least(
+    return _find_least_rounds(
         claim.evidence,
-        list_tests(claim),
+        list_test_estimates(claim),
         lambda grown: (
-            math.fsum(find_power(grown, distance, tail) for distance in distances) - (len(distances) - 1)
+            math.fsum(compute_power(grown, distance, tail) for distance in distances) - (len(distances) - 1)
         ),
     )
 
@@ -64,31 +69,35 @@ def find_rounds_for_choice(evidence: Sequence[Evidence]) -> int | None:
         return None
     bound, tail = math.log1p(AIMED_BOUND), ALPHA / len(evidence)
     rounds = [
-        _find_least(row, list_joint_tests(row), partial(find_power, distance=bound - row.center, tail=tail))
+        _find_least_rounds(
+            row,
+            list_joint_test_estimates(row),
+            partial(compute_power, distance=bound - row.center, tail=tail),
+        )
         for row in evidence
     ]
     known = [count for count in rounds if count is not None]
     return max(known) if len(known) == len(rounds) else None
 
 
-def find_power(tests: Sequence[tuple[StudentEstimate, float]], distance: float, tail: float) -> float:
+def compute_power(tests: Sequence[tuple[StudentEstimate, float]], distance: float, tail: float) -> float:
     """The probability that the better of some tests shows a truth that lies `distance` beyond what is tested.
 
     `tail`: the one-sided level that they share.
     """
-    return max(_find_power(estimate, distance, tail * share) for estimate, share in tests)
+    return max(_compute_test_power(estimate, distance, tail * share) for estimate, share in tests)
 
 
-def _find_power(estimate: StudentEstimate, distance: float, tail: float) -> float:
+def _compute_test_power(estimate: StudentEstimate, distance: float, tail: float) -> float:
     if distance <= 0:
         return 0.0
     if not estimate.error:
         return 1.0
-    threshold = find_half_width(estimate, tail) / estimate.error
+    threshold = compute_interval_half_width(estimate, tail) / estimate.error
     return compute_noncentral_t_tail(threshold, estimate.degrees, distance / estimate.error)
 
 
-def _find_least(
+def _find_least_rounds(
     evidence: Evidence,
     tests: list[tuple[StudentEstimate, float]],
     power: Callable[[list[tuple[StudentEstimate, float]]], float],
@@ -97,7 +106,10 @@ def _find_least(
     now = min(evidence.processes)
 
     def is_enough(rounds: int) -> bool:
-        return power([(grow_sample(estimate, now, rounds), share) for estimate, share in tests]) >= POWER
+        return (
+            power([(project_estimate_to_rounds(estimate, now, rounds), share) for estimate, share in tests])
+            >= POWER
+        )
 
     return _find_least_count(now, MOST_ROUNDS, is_enough) if tests and now < MOST_ROUNDS else None
 
@@ -112,7 +124,7 @@ def _find_least_count(low: int, high: int, is_enough: Callable[[int], bool]) -> 
     return high
 
 
-def grow_sample(estimate: StudentEstimate, processes: int, rounds: int) -> StudentEstimate:
+def project_estimate_to_rounds(estimate: StudentEstimate, processes: int, rounds: int) -> StudentEstimate:
     """The estimate as it would be of `rounds` processes in place of `processes`, two or more, with the same scatter."""
     shrink, gain = math.sqrt(processes / rounds), (rounds - 1) / (processes - 1)
     return replace(

@@ -23,7 +23,7 @@ Fate = Literal["alive", "dead", "unknown"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Holder:
+class HolderProcess:
     """The process that holds a lock."""
 
     host: str
@@ -46,8 +46,8 @@ class Holder:
             boot=read_boot_id(),
             pid_namespace=read_pid_namespace(),
             pid=pid,
-            began=read_start_ticks(pid),
-            job=slurm_job.find_current_job(),
+            began=read_process_start_ticks(pid),
+            job=slurm_job.make_slurm_run_id(),
         )
 
     def __str__(self) -> str:
@@ -58,10 +58,10 @@ class Holder:
         """What can be known at once: of processes of this boot and this pid namespace all, and that an earlier run of
         this SLURM job is over."""
         if self.boot and (self.boot, self.pid_namespace) == (read_boot_id(), read_pid_namespace()):
-            if (now := read_start_ticks(self.pid)) is None and _is_process_hidden(self.pid):
+            if (now := read_process_start_ticks(self.pid)) is None and _is_process_hidden(self.pid):
                 return "unknown"
             return "alive" if now == self.began else "dead"
-        return "dead" if slurm_job.is_earlier_run(self.job) else "unknown"
+        return "dead" if slurm_job.is_earlier_slurm_run(self.job) else "unknown"
 
 
 def _is_process_hidden(pid: int) -> bool:
@@ -75,7 +75,7 @@ def _is_process_hidden(pid: int) -> bool:
     return False
 
 
-def compute_start_s(holder: Holder) -> float | None:
+def compute_process_start_s(holder: HolderProcess) -> float | None:
     """When a process of this boot began, in seconds of the epoch."""
     try:
         up_s = float(Path("/proc/uptime").read_text().split()[0])
@@ -85,7 +85,7 @@ def compute_start_s(holder: Holder) -> float | None:
     return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def read_start_ticks(pid: int) -> str | None:
+def read_process_start_ticks(pid: int) -> str | None:
     """When process `pid` began, in clock ticks since the boot; None where there is none, or only its zombie."""
     try:
         facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -94,10 +94,10 @@ def read_start_ticks(pid: int) -> str | None:
     return None if facts[0] in ("Z", "X") else facts[19]
 
 
-def parse_holder(text: str | bytes) -> Holder | None:
+def parse_holder(text: str | bytes) -> HolderProcess | None:
     """The holder that a lock or a claim names in JSON; None where it names none: of another version, or damaged."""
     try:
-        holder = msgspec.json.decode(text, type=Holder)
+        holder = msgspec.json.decode(text, type=HolderProcess)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return holder if 0 < holder.pid < MOST_PROCESSES else None

@@ -27,7 +27,7 @@ import msgspec
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular_file
-from gpubench.store.holder import Fate, Holder, compute_start_s, parse_holder
+from gpubench.store.holder import Fate, HolderProcess, compute_process_start_s, parse_holder
 
 HEARTBEAT_S = 30.0
 """How often an owner shows that it is alive."""
@@ -72,7 +72,7 @@ class WorkItem:
 class WorkClaim:
     """A claim as somebody found it."""
 
-    owner: Holder | None
+    owner: HolderProcess | None
     """None where the file names none: it is just being made, of another version, or damaged."""
     outcome: Outcome | None
     """None while its owner is at it, or where it died over it."""
@@ -95,12 +95,12 @@ class WorkClaims:
         *,
         say: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
-        owner: Holder | None = None,
+        owner: HolderProcess | None = None,
     ) -> None:
         self._folder = folder
         self.say = say
         self._clock = clock
-        self._owner = owner or Holder.make_current()
+        self._owner = owner or HolderProcess.make_current()
         self._held: tuple[WorkItem, int] | None = None
         self._outcome: Outcome = "nothing"
         self._last_beat = 0.0
@@ -121,30 +121,30 @@ class WorkClaims:
         if self._held and self._held[0] == item:
             return "mine"
         self.give_back()
-        number = self._find_highest(item)
+        number = self._find_highest_number(item)
         while number <= MOST_CLAIMS:
             path = item.make_claim_path(self._folder, number)
             if self._create_claim(path):
                 self._held, self._outcome, self._last_beat = (item, number), "nothing", self._clock()
-                if (highest := self._find_highest(item)) == number:
+                if (highest := self._find_highest_number(item)) == number:
                     return "mine"
                 self.give_back()  # of a folder that was copied in part, or seen through an old cache
                 number = highest
                 continue
             claim = read_claim(path)
-            if claim.outcome == "stored" and number == self._find_highest(item) and is_stored():
+            if claim.outcome == "stored" and number == self._find_highest_number(item) and is_stored():
                 return "done"
             if claim.outcome is None:
                 if (state := self._find_owner_state(path, claim)) != "dead":
                     return state
-                if number == self._find_highest(item):
+                if number == self._find_highest_number(item):
                     self.say(f"{claim} has died while it measured; this sweep measures it in its place")
             number += 1
         raise UnusableError(
             f"{item.make_claim_path(self._folder, 1)}: more than {MOST_CLAIMS:,} claims of one unit and round"
         )
 
-    def note_stored(self) -> None:
+    def note_attempt_stored(self) -> None:
         """Notes that an attempt was stored for the claim that is held."""
         self._outcome = "stored"
 
@@ -168,18 +168,18 @@ class WorkClaims:
         with contextlib.suppress(OSError):  # a file system that stumbles is asked again with the next one
             os.utime(self._held[0].make_claim_path(self._folder, self._held[1]), follow_symlinks=False)
 
-    def is_held(self, item: WorkItem) -> bool:
+    def is_held_by_other(self, item: WorkItem) -> bool:
         """Whether somebody else has claimed it who may be at it."""
         if self._held and self._held[0] == item:
             return False
-        path = item.make_claim_path(self._folder, self._find_highest(item))
+        path = item.make_claim_path(self._folder, self._find_highest_number(item))
         try:
             claim = read_claim(path)
         except UnusableError:  # there is none
             return False
         return claim.outcome is None and self._find_owner_state(path, claim) != "dead"
 
-    def _find_highest(self, item: WorkItem) -> int:
+    def _find_highest_number(self, item: WorkItem) -> int:
         """The highest number of a claim at it; 1 where there is none."""
         start = f"{item.name}."
         try:
@@ -267,10 +267,10 @@ class Worker:
 
 def list_workers(folder: Path) -> list[Worker]:
     """Who is at work in a folder, or has died over it, but for this process. Writes nothing."""
-    last: dict[tuple[str, int, str], JournalEntry] = {}
+    last: dict[tuple[str, int, str], ClaimEntry] = {}
     for entry in list_claims(folder):
         last[entry.unit_id, entry.round, entry.machine] = entry
-    me, workers = Holder.make_current(), []
+    me, workers = HolderProcess.make_current(), []
     for entry in last.values():
         claim = entry.claim
         if claim.outcome is None and claim.owner != me:
@@ -281,14 +281,14 @@ def list_workers(folder: Path) -> list[Worker]:
                     unit_id=entry.unit_id,
                     fate=fate,
                     quiet_s=max(0.0, time.time() - claim.beat_ns / 1e9),
-                    began_s=compute_start_s(claim.owner) if claim.owner and fate == "alive" else None,
+                    began_s=compute_process_start_s(claim.owner) if claim.owner and fate == "alive" else None,
                 )
             )
     return workers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class JournalEntry:
+class ClaimEntry:
     """A claim that was made in a folder, whatever came of it."""
 
     unit_id: str
@@ -304,7 +304,7 @@ class JournalEntry:
         return f"{self.unit_id}-r{self.round}-m{self.machine}.{self.number}"
 
 
-def list_claims(folder: Path) -> Iterator[JournalEntry]:
+def list_claims(folder: Path) -> Iterator[ClaimEntry]:
     """All claims of a results folder that can be read, by unit, round, machine and number. What has no claim's name or
     place is none."""
     entries = []
@@ -317,6 +317,4 @@ def list_claims(folder: Path) -> Iterator[JournalEntry]:
             claim = read_claim(path)
         except UnusableError:
             continue
-        yield JournalEntry(
-            unit_id=unit_id, round=number_of_round, machine=machine, number=number, claim=claim
-        )
+        yield ClaimEntry(unit_id=unit_id, round=number_of_round, machine=machine, number=number, claim=claim)

@@ -13,7 +13,7 @@ TURNS = 100_000
 """Of a plain loop: about 3 to 5 ms."""
 
 
-def measure_cpu_ms() -> float:
+def measure_fixed_work_ms() -> float:
     """CPU milliseconds of this thread for a fixed piece of work, the faster of two tries: the first warms caches."""
     return 1e3 * min(_time_loop_s() for _ in range(2))
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from gpubench.schema.events import Begin, End, Steps, StepsDone, Told
-from gpubench.train.breakdown import Breakdown
+from gpubench.train.breakdown import StepBreakdown
 from gpubench.train.data import Data
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.step import TrainStep
@@ -50,7 +50,7 @@ class TrainingLoop:
         clock: StepClock,
         report: Report,
         after_first_step: Callable[[], None],
-        breakdown: Breakdown | None = None,
+        breakdown: StepBreakdown | None = None,
     ) -> None:
         self.data = data
         self.strategy = strategy
@@ -59,7 +59,7 @@ class TrainingLoop:
         self._clock = clock
         self._after_first_step: Callable[[], None] | None = after_first_step
         self._breakdown = breakdown
-        self._to_device = data.to_device if breakdown is None else self._mark_and_move
+        self._to_device = data.move_and_transform if breakdown is None else self._mark_and_move_batch
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
     def train_segment(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
@@ -77,18 +77,18 @@ class TrainingLoop:
             )
         )
         if self._breakdown is not None:
-            self._breakdown.begin()
+            self._breakdown.begin_window()
 
         # ---- the window ----
-        self._clock.begin()
+        self._clock.begin_window()
         if batches is None:
             batches = self.data.iterate_epoch(segment.number)
         self._run_steps(segment, batches)
-        window = self._clock.end()
+        window = self._clock.end_window()
         # ---- the window ends ----
 
         if self._breakdown is not None:
-            self._breakdown.end(window.step_s, measured=segment.measured)
+            self._breakdown.end_window(window.step_s, measured=segment.measured)
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
         # Each rank has the mean over its share of each batch.
         loss = (
@@ -127,22 +127,22 @@ class TrainingLoop:
                 self.report(StepsDone(rank=rank, epoch=segment.number, step=done + 1))
                 next_report = monotonic() + PROGRESS_PERIOD_S
 
-    def train_uncounted(self, batches: Iterator[Any], steps: int, *, is_over: Callable[[], bool]) -> None:
+    def train_until_over(self, batches: Iterator[Any], steps: int, *, is_over: Callable[[], bool]) -> None:
         """Trains on uncounted, `steps` at a time, until `is_over`, which is asked after each of these."""
         while True:
-            self._clock.begin()
+            self._clock.begin_window()
             for batch in itertools.islice(batches, steps):
                 self._clock.mark_batch()
-                self._step(*self.data.to_device(batch))
+                self._step(*self.data.move_and_transform(batch))
                 self._clock.mark_step()
-            self._clock.end()
+            self._clock.end_window()
             if is_over():
                 return
 
-    def _mark_and_move(self, batch: Any) -> OnDevice:
+    def _mark_and_move_batch(self, batch: Any) -> OnDevice:
         assert self._breakdown is not None
-        self._breakdown.step_begins()
-        return self.data.to_device(batch)
+        self._breakdown.mark_step_begin()
+        return self.data.move_and_transform(batch)
 
 
 def list_step_messages(window: TimedWindow, rank: int, epoch: int) -> Iterator[Steps]:
@@ -171,7 +171,7 @@ def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple
     with strategy.gather_whole_model() as model:
         model.eval()
         for batch in batches:
-            images, labels = data.to_device(batch, augment=False)
+            images, labels = data.move_and_transform(batch, augment=False)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
                 logits = strategy.predict(model, images)
             totals[0] += (logits.argmax(1) == labels).sum()

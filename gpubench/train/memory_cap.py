@@ -40,12 +40,12 @@ class MemoryCap:
         """A first limit, before anything is allocated."""
         if self.cap_mib is not None:
             for device in self._assignment.devices:
-                self._set_limit(device, CONTEXT_GUESS_MIB)
+                self._set_allocator_limit(device, CONTEXT_GUESS_MIB)
 
-    def run_warm_batch(
+    def warm_up_and_fit_limit(
         self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None
     ) -> None:
-        """One forward and backward pass of two images a device, so that libraries set themselves up; then `fit_limit`.
+        """One pass forward and back of two images a device sets libraries up; then `fit_allocator_limit`.
 
         Normalisation layers keep their statistics, the gradients are dropped, and the allocator counts its peaks anew.
         """
@@ -65,9 +65,9 @@ class MemoryCap:
         for device in self._assignment.devices:
             torch.cuda.reset_peak_memory_stats(device)
             torch.cuda.reset_accumulated_memory_stats(device)
-        self.fit_limit()
+        self.fit_allocator_limit()
 
-    def fit_limit(self) -> None:
+    def fit_allocator_limit(self) -> None:
         """Sets the allocator's limit by what the driver says. Raises torch.OutOfMemoryError over the cap."""
         if self.cap_mib is None:
             return
@@ -80,9 +80,9 @@ class MemoryCap:
                     f"{used:,.0f} MiB by the driver, over the cap of {self.cap_mib:,} MiB"
                 )
             reserved = torch.cuda.memory_reserved(device) / MIB
-            self._set_limit(device, CONTEXT_GUESS_MIB if used is None else used - reserved)
+            self._set_allocator_limit(device, CONTEXT_GUESS_MIB if used is None else used - reserved)
 
-    def _set_limit(self, device: torch.device, outside_mib: float) -> None:
+    def _set_allocator_limit(self, device: torch.device, outside_mib: float) -> None:
         assert self.cap_mib is not None
         mib = self.cap_mib - outside_mib - MARGIN_MIB
         if mib <= 0:

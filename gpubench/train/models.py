@@ -81,7 +81,7 @@ def _build_mobilenet_v3(name: str, num_classes: int, width: float) -> nn.Module:
     return model
 
 
-def load_user_function(name: str) -> Callable[..., Any]:
+def load_user_model_function(name: str) -> Callable[..., Any]:
     """The function of `path/to/file.py:function`. Raises UsageError where there is none."""
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
@@ -121,7 +121,7 @@ def build_model(
     """
     offered = {"num_classes": num_classes, "input_size": input_size, "channels": channels, "width": width}
     if catalog.is_user_model(model):
-        function = load_user_function(model)
+        function = load_user_model_function(model)
         takes = inspect.signature(function).parameters
         everything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
         built = function(**{k: v for k, v in offered.items() if everything or k in takes})

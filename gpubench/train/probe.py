@@ -53,7 +53,7 @@ def main(parent: int, uuids: Sequence[str]) -> None:
         out.write(json.dumps(line) + "\n")
 
     try:
-        facts = import_all()
+        facts = import_and_collect_facts()
     except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
         tell({"failed": describe_error(error)})
         os._exit(1)
@@ -61,9 +61,9 @@ def main(parent: int, uuids: Sequence[str]) -> None:
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     if facts["cuda"]:
         tell({"numbering": run_in_children([list_gpu_uuids], LISTING_LIMIT_S)[0]})
-    tell(run_ranks("gloo", [""] * 2))
+    tell(try_all_reduce("gloo", [""] * 2))
     if len(uuids) > 1:
-        tell(run_ranks("nccl", uuids))
+        tell(try_all_reduce("nccl", uuids))
     if uuids:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
         for index, uuid in enumerate(uuids):
@@ -73,7 +73,7 @@ def main(parent: int, uuids: Sequence[str]) -> None:
     os._exit(0)  # teardown of CUDA can hang, and there is nothing to save
 
 
-def import_all() -> dict[str, Any]:
+def import_and_collect_facts() -> dict[str, Any]:
     """Imports what the fork server imports. Raises whatever a broken installation raises."""
     began = time.monotonic()
     import torch
@@ -125,7 +125,7 @@ def run_matrix_product(index: int) -> dict[str, Any]:
     return {"error": wrong, "reserved_mib": reserved}
 
 
-def run_ranks(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
+def try_all_reduce(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
     """One all-reduce over a rank for each uuid (`gloo`: for each entry, on the CPU)."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpubench-doctor-") as scratch:
@@ -183,7 +183,7 @@ def run_in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
     try:
         for job in jobs:
             reading_end, writing_end = context.Pipe(duplex=False)
-            started = context.Process(target=_run, args=(job, writing_end, os.getpid()))
+            started = context.Process(target=_run_child_job, args=(job, writing_end, os.getpid()))
             ends.append(reading_end)
             started.start()
             children.append(started)
@@ -196,7 +196,7 @@ def run_in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
             child.join()
 
 
-def _run(job: Job, answer: Connection, parent: int) -> None:
+def _run_child_job(job: Job, answer: Connection, parent: int) -> None:
     """The child: answers, and waits to be killed, since a rank that ends early takes the others' sockets away."""
     linux.die_with_parent(parent)
     try:

@@ -1,4 +1,4 @@
-"""How a process measures: a class for each way, which `choose_protocol` takes by what the order asks.
+"""How a process measures: a class for each way, which `make_protocol` takes by what the order asks.
 
 A protocol trains from the first step to the last, through a `TrainingLoop`. A job of a group meets the others by its
 `PeerJobs`; figures of a group are of the time in which all of its jobs ran.
@@ -50,7 +50,7 @@ class ParentChannel(Protocol):
     def receive(self, timeout: float | None = None) -> Any: ...
 
 
-def find_largest_over_ranks(strategy: Strategy, values: list[float]) -> list[float]:
+def compute_max_over_ranks(strategy: Strategy, values: list[float]) -> list[float]:
     """The largest of each value over the ranks, which all call this with their own."""
     assignment = strategy.assignment
     if assignment.world == 1:
@@ -83,15 +83,15 @@ class PeerJobs:
         if self._rank == 0:
             self._channel.send(Filling(rank=0, at=self._measured_at))
 
-    def have_measured(self) -> bool:
+    def have_all_measured(self) -> bool:
         """Whether all jobs have theirs. All ranks of this one ask together, and hear the same."""
         is_told = self._rank == 0 and self._channel.receive(0) is not None
-        (is_over,) = find_largest_over_ranks(self._strategy, [float(is_told)])
+        (is_over,) = compute_max_over_ranks(self._strategy, [float(is_told)])
         self._phases["fill"] = monotonic() - self._measured_at
         return bool(is_over)
 
 
-def choose_protocol(
+def make_protocol(
     order: TrialOrder, loop: TrainingLoop, evaluate: Evaluate, peers: PeerJobs
 ) -> SteadyProtocol | EpochsProtocol:
     """How this trial measures. `peers`: the other jobs of its group; a trial alone asks nothing of them."""
@@ -145,17 +145,17 @@ class SteadyProtocol:
             self._order.window_s or 0.0, step_s, self._block, self._plain
         )
         if self._peers is None:
-            self._measure(steps, step_s)
+            self._train_measured_window(steps, step_s)
             return
         # Its window may begin before its neighbours' do, and end after theirs: one step at either end is cut.
         steps = max(steps, math.ceil((FEWEST_STEPS + 2) / self._plain) * self._plain)
         self._peers.wait_until_warm()
         if self._wave:  # meanwhile loaders have made all the batches that they hold ready
             self._train_steps(self._ahead + self._wave, measured=False)
-        self._measure(steps, step_s)
+        self._train_measured_window(steps, step_s)
         self._peers.tell_measured()
         steps_a_look = math.ceil(LOOK_S / max(step_s, 1e-6) / self._plain) * self._plain
-        while not self._peers.have_measured():
+        while not self._peers.have_all_measured():
             self._train_measured_steps(steps_a_look, step_s)
 
     def _warm_up(self) -> float:
@@ -165,24 +165,24 @@ class SteadyProtocol:
         """
         times = self._train_steps(count_warm_up_steps(self._ahead), measured=False)
         strategy = self._loop.strategy
-        steps_left, step_s = find_largest_over_ranks(
+        steps_left, step_s = compute_max_over_ranks(
             strategy, [count_missing_warm_up_steps(times, self._wave), compute_late_step_s(times, self._wave)]
         )
         if steps_left:
             times += self._train_steps(round(steps_left), measured=False)
             # Without the batches that loaders had made before the first step.
-            (step_s,) = find_largest_over_ranks(
+            (step_s,) = compute_max_over_ranks(
                 strategy, [compute_late_step_s(times[self._ahead :] or times, self._wave)]
             )
         return step_s
 
-    def _measure(self, steps: int, step_s: float) -> None:
+    def _train_measured_window(self, steps: int, step_s: float) -> None:
         """Trains the window, and as many steps again where it was far shorter than asked for."""
         seconds = self._train_measured_steps(steps, step_s)
         asked_s = self._order.window_s
         if (
             asked_s is not None
-            and find_largest_over_ranks(self._loop.strategy, [seconds])[0] < SHORT * asked_s
+            and compute_max_over_ranks(self._loop.strategy, [seconds])[0] < SHORT * asked_s
         ):
             self._train_measured_steps(steps, step_s)
 
@@ -200,7 +200,7 @@ class SteadyProtocol:
         self._loop.data.close()
         self._stream = None
 
-    def quality(self) -> Quality | None:
+    def evaluate_quality(self) -> Quality | None:
         """None: a rate says nothing of what was learnt."""
         return None
 
@@ -233,19 +233,19 @@ class EpochsProtocol:
         if self._peers is None:
             return
         self._peers.tell_measured()
-        (step_s,) = find_largest_over_ranks(self._loop.strategy, [compute_late_step_s(last.step_s, 1)])
+        (step_s,) = compute_max_over_ranks(self._loop.strategy, [compute_late_step_s(last.step_s, 1)])
         more = (self._loop.data.iterate_epoch(number) for number in itertools.count(self._order.epochs))
-        self._loop.train_uncounted(
+        self._loop.train_until_over(
             itertools.chain.from_iterable(more),
             math.ceil(LOOK_S / max(step_s, 1e-6)),
-            is_over=self._peers.have_measured,
+            is_over=self._peers.have_all_measured,
         )
 
     def close(self) -> None:
         """Ends the loaders."""
         self._loop.data.close()
 
-    def quality(self) -> Quality | None:
+    def evaluate_quality(self) -> Quality | None:
         """What the trained network is worth; None in a group, which leaves it to the trial alone, or without images."""
         return self._evaluate() if self._peers is None else None
 
@@ -275,6 +275,6 @@ class UntilTop1Protocol(EpochsProtocol):
             if (is_reached or is_lost) and segment.measured:
                 return
 
-    def quality(self) -> Quality | None:
+    def evaluate_quality(self) -> Quality | None:
         """Of the last epoch that was trained."""
         return self._quality

@@ -18,7 +18,7 @@ EAGER_STEPS_BEFORE_CAPTURE = 3
 """Steps on a side stream before a graph is captured, so that libraries and optimizer have set themselves up."""
 
 
-def set_precision(precision: str) -> None:
+def set_tf32_mode(precision: str) -> None:
     """fp32 is strict: torch would otherwise use TF32 in cuDNN's convolutions."""
     mode = "tf32" if precision == "tf32" else "ieee"
     torch.backends.cuda.matmul.fp32_precision = mode

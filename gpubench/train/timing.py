@@ -39,7 +39,7 @@ class HostStepClock:
     """For a CPU, where a step has ended when it returns. Follows one window: begin, then batch and step in turn, then
     end."""
 
-    def begin(self) -> None:
+    def begin_window(self) -> None:
         self._batches: list[float] = []
         self._ends: list[float] = [monotonic()]
 
@@ -51,7 +51,7 @@ class HostStepClock:
         """A step has just been launched (or, on a CPU, has ended)."""
         self._ends.append(monotonic())
 
-    def end(self) -> TimedWindow:
+    def end_window(self) -> TimedWindow:
         t0, t1 = self._ends[0], monotonic()
         waits = [batch - before for batch, before in zip(self._batches, self._ends, strict=False)]
         return TimedWindow(
@@ -69,31 +69,31 @@ class CudaStepClock:
     def __init__(self, assignment: DeviceAssignment) -> None:
         self._assignment = assignment
 
-    def _event(self) -> torch.cuda.Event:
+    def _record_event(self) -> torch.cuda.Event:
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
 
-    def begin(self) -> None:
+    def begin_window(self) -> None:
         self._assignment.synchronize()
         self._t0 = monotonic()
         self._host_free = self._t0
         self._next_s: list[float] = []
         self._starts: list[torch.cuda.Event] = []
-        self._ends: list[torch.cuda.Event] = [self._event()]
+        self._ends: list[torch.cuda.Event] = [self._record_event()]
 
     def mark_batch(self) -> None:
         now = monotonic()
         self._next_s.append(now - self._host_free)
-        self._starts.append(self._event())
+        self._starts.append(self._record_event())
 
     def mark_step(self) -> None:
-        self._ends.append(self._event())
+        self._ends.append(self._record_event())
         if len(self._ends) > IN_FLIGHT:
             self._ends[-IN_FLIGHT].synchronize()
         self._host_free = monotonic()
 
-    def end(self) -> TimedWindow:
+    def end_window(self) -> TimedWindow:
         self._assignment.synchronize()
         t1 = monotonic()
         gaps = [

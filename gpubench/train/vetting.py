@@ -40,12 +40,12 @@ def main(parent: int, limit_s: int) -> None:
         os._exit(1)
     for arguments in tries:
         signal.alarm(limit_s)
-        out.write(json.dumps({"error": find_try_error(arguments)}) + "\n")
+        out.write(json.dumps({"error": describe_try_error(arguments)}) + "\n")
         signal.alarm(0)
     os._exit(0)  # threads that a user's file has started are nobody's any more
 
 
-def find_try_error(arguments: Mapping[str, Any]) -> str | None:
+def describe_try_error(arguments: Mapping[str, Any]) -> str | None:
     """Why a try fails, in one line; None where it doesn't."""
     try:
         if "model" in arguments:
@@ -57,7 +57,7 @@ def find_try_error(arguments: Mapping[str, Any]) -> str | None:
     except GpubenchError as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001 - sys.exit() in a user's file, too, is the finding
-        place = _locate_error(error, arguments["model"]) if "model" in arguments else ""
+        place = _format_error_place(error, arguments["model"]) if "model" in arguments else ""
         return f"{place}{describe_error(error)}"
     return None
 
@@ -78,7 +78,7 @@ def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -
             raise UsageError(f"transform {name} on the GPU: {' '.join(str(error).split())}") from error
 
 
-def _locate_error(error: BaseException, model: str) -> str:
+def _format_error_place(error: BaseException, model: str) -> str:
     """`nets.py, line 7: `, where in the user's file, or in one beside it, it went wrong; empty where nowhere there."""
     path = model.rpartition(":")[0]
     given = Path(path).absolute()

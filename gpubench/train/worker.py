@@ -30,7 +30,7 @@ from gpubench.schema.events import (
     BreakdownTimes,
     DriverMemory,
     Error,
-    Held,
+    HeldMemory,
     Hello,
     Result,
     Settle,
@@ -38,14 +38,14 @@ from gpubench.schema.events import (
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import make_converter
 from gpubench.train import loop, models, step
-from gpubench.train.breakdown import Breakdown, MarkedStep
-from gpubench.train.cpu_probe import measure_cpu_ms
+from gpubench.train.breakdown import MarkedStep, StepBreakdown
+from gpubench.train.cpu_probe import measure_fixed_work_ms
 from gpubench.train.data import Data, LoaderSettings, open_data
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify_error
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import ParentChannel, PeerJobs, Quality, choose_protocol
+from gpubench.train.protocols import ParentChannel, PeerJobs, Quality, make_protocol
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import make_step_clock
 
@@ -114,10 +114,10 @@ class RankRunner:
         )
         strategy.connect_ranks()
         self.book_phase("rendezvous")
-        breakdown = Breakdown(assignment) if order.trial.breakdown else None
-        trained = self.build_trained_model(strategy, breakdown)
+        breakdown = StepBreakdown(assignment) if order.trial.breakdown else None
+        trained = self.build_model_for_training(strategy, breakdown)
         dtype = step.AUTOCAST.get(order.trial.precision)
-        self.cap.run_warm_batch(trained, order.data.input_size, order.data.channels, dtype)
+        self.cap.warm_up_and_fit_limit(trained, order.data.input_size, order.data.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.book_phase("build")
         probes_ms = [self.probe_cpu(strategy)]
@@ -130,26 +130,26 @@ class RankRunner:
             strategy,
             make_step_clock(assignment),
             self.channel.send,
-            lambda: self.after_first_step(assignment),
+            lambda: self.time_first_step(assignment),
             breakdown,
         )
         evaluate = functools.partial(self.evaluate, data, strategy, dtype)
         peers = PeerJobs(self.channel, strategy, self.phases)
-        protocol = choose_protocol(order, training, evaluate, peers)
+        protocol = make_protocol(order, training, evaluate, peers)
         self._training_began = monotonic()
         trained.train()
         protocol.train()
-        memory = self.settle_memory(strategy)
+        memory = self.read_settled_memory(strategy)
         protocol.close()
         self.book_phase("close")
         probes_ms.append(self.probe_cpu(strategy))
-        quality = protocol.quality()
+        quality = protocol.evaluate_quality()
         self.channel.send(self.make_result(training, breakdown, memory, quality, statistics.fmean(probes_ms)))
 
     def make_result(
         self,
         training: loop.TrainingLoop,
-        breakdown: Breakdown | None,
+        breakdown: StepBreakdown | None,
         memory: AllocatorMemory | None,
         quality: Quality | None,
         cpu_probe_ms: float,
@@ -157,13 +157,13 @@ class RankRunner:
         """The last word of a rank that has trained to its end."""
         strategy, phases = training.strategy, training.phases
         self._mark = monotonic()
-        counted = self.count_model(strategy.model) if strategy.assignment.rank == 0 else {}
+        counted = self.count_parameters_and_macs(strategy.model) if strategy.assignment.rank == 0 else {}
         self.book_phase("count")
         self.phases.update(phases)
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
         exchange = catalog.STRATEGIES[self.order.trial.strategy].exchange
         exchanged_bytes = pkgutil.resolve_name(exchange)(strategy) if exchange else None
-        strategy.wait_for_others()
+        strategy.wait_before_exit()
         return Result(
             rank=self.rank,
             steps_per_epoch=training.data.steps_per_epoch,
@@ -191,7 +191,7 @@ class RankRunner:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order.gpu_uuids)
         random.seed(order.seed)
         torch.manual_seed(order.seed)
-        step.set_precision(order.trial.precision)
+        step.set_tf32_mode(order.trial.precision)
         torch.backends.cudnn.benchmark = order.trial.cudnn_benchmark
         count = len(order.gpu_uuids)
         if order.device == "cpu":
@@ -219,7 +219,7 @@ class RankRunner:
             torch.zeros(1, device=device)
         assignment.synchronize()
 
-    def build_trained_model(self, strategy: Strategy, breakdown: Breakdown | None) -> nn.Module:
+    def build_model_for_training(self, strategy: Strategy, breakdown: StepBreakdown | None) -> nn.Module:
         """The model as it is trained."""
         order = self.order
         model = models.build_model(
@@ -235,13 +235,13 @@ class RankRunner:
 
         trained = strategy.prepare_model(model, MEMORY_FORMAT[order.trial.memory_format], compiled)
         if breakdown is not None:
-            strategy.watch_exchange(breakdown.mark_bucket)
+            strategy.register_bucket_callback(breakdown.mark_bucket_ready)
         # From here on each rank draws for itself: dropout must differ between ranks.
         torch.manual_seed(order.seed * 1000 + strategy.assignment.rank)
         return trained
 
     def build_step(
-        self, trained: nn.Module, strategy: Strategy, breakdown: Breakdown | None
+        self, trained: nn.Module, strategy: Strategy, breakdown: StepBreakdown | None
     ) -> step.TrainStep:
         """The optimizer step of this trial."""
         order = self.order
@@ -276,11 +276,11 @@ class RankRunner:
     def probe_cpu(self, strategy: Strategy) -> float:
         """CPU milliseconds of fixed work on the first rank, while the others wait; 0 on these."""
         strategy.barrier()
-        spent_ms = measure_cpu_ms() if strategy.assignment.rank == 0 else 0.0
+        spent_ms = measure_fixed_work_ms() if strategy.assignment.rank == 0 else 0.0
         strategy.barrier()
         return spent_ms
 
-    def settle_memory(self, strategy: Strategy) -> AllocatorMemory | None:
+    def read_settled_memory(self, strategy: Strategy) -> AllocatorMemory | None:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = monotonic()
         strategy.barrier()
@@ -298,12 +298,12 @@ class RankRunner:
         self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + monotonic() - began
         return quality
 
-    def after_first_step(self, assignment: DeviceAssignment) -> None:
+    def time_first_step(self, assignment: DeviceAssignment) -> None:
         """Times the first step, and looks at the memory cap once more."""
         assignment.synchronize()
         # Without a warm-up it comes after the wait for the other jobs of a group.
         self.phases["first_step"] = monotonic() - self._training_began - self.phases.get("wait_for_jobs", 0.0)
-        self.cap.fit_limit()
+        self.cap.fit_allocator_limit()
 
     def ask_driver_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes on each GPU, as the parent reads it."""
@@ -316,7 +316,7 @@ class RankRunner:
             return None
         stats = {device.index or 0: torch.cuda.memory_stats(device) for device in assignment.devices}
         devices = {
-            str(position): Held(
+            str(position): HeldMemory(
                 peak=s.get("reserved_bytes.all.peak", 0) / MIB,
                 at_settle=s.get("reserved_bytes.all.current", 0) / MIB,
                 allocated_peak=s.get("allocated_bytes.all.peak", 0) / MIB,
@@ -330,7 +330,7 @@ class RankRunner:
             devices=devices,
         )
 
-    def count_model(self, model: nn.Module) -> dict[str, Any]:
+    def count_parameters_and_macs(self, model: nn.Module) -> dict[str, Any]:
         """Parameters and multiply-adds; the latter once a sweep, because counting takes a forward pass."""
         counted: dict[str, Any] = {"params_m": models.count_parameters_m(model)}
         known, data = self.order.gmacs_per_image, self.order.data

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.core.prediction import classify_overlap, find_overlap_gain
+from gpubench.core.prediction import classify_overlap, compute_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment
-from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
+from gpubench.plan.slowdowns import JobDemand, PredictedSlowdowns, predict_slowdowns
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import Record
 
@@ -180,7 +180,7 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
     """What the log's own figures say of a job in a group: alone, slowdown, how much the jobs overlapped, and what
     the jobs alone foretold."""
     group = members(line, lines)
-    gain = find_overlap_gain([slowed(other, lines) for other in group])
+    gain = compute_overlap_gain([slowed(other, lines) for other in group])
     foretold = prediction(line, lines)
     derived = {
         "solo_epoch_time_s": solo(line, lines),
@@ -207,7 +207,7 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     return absent
 
 
-def prediction(line: Line, lines: Sequence[Line]) -> Slowdowns | None:
+def prediction(line: Line, lines: Sequence[Line]) -> PredictedSlowdowns | None:
     """What the group's jobs alone say of the group. The log's CPU shares are of the whole host: that is one CPU
     here. It does not say how busy a GPU was."""
     group = members(line, lines)
@@ -218,12 +218,12 @@ def prediction(line: Line, lines: Sequence[Line]) -> Slowdowns | None:
     return predict_slowdowns(known) if len(known) == len(group) else None
 
 
-def demand(line: Line, gpus: tuple[int, ...]) -> Demand | None:
+def demand(line: Line, gpus: tuple[int, ...]) -> JobDemand | None:
     """What an epoch of a trial alone takes: CPU share × epoch time, in s of the whole host."""
     time, share = (float(line[n]) if line[n] else None for n in ("epoch_time_s", "cpu_util_pct"))
     if not time:
         return None
-    return Demand(
+    return JobDemand(
         epoch_time_s=time,
         cpu_s=time * share / 100 if share else None,
         gpu_s=None,

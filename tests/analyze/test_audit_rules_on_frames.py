@@ -16,7 +16,7 @@ from whole_rows import changed, row_with
 
 from gpubench.analyze import audit
 from gpubench.analyze.audit import Observation, RuleFinding
-from gpubench.analyze.derive import build_summary
+from gpubench.analyze.derive import build_table_summary
 from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.frames import build_runs
 from gpubench.schema.row import Row
@@ -70,7 +70,7 @@ def group(*alone: Row, **of_jobs: Any) -> list[Row]:
 def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Folder:
     """A folder with one table, of one plan."""
     runs = build_runs(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
-    summary, members, arrangement = build_summary(runs, axes)
+    summary, members, arrangement = build_table_summary(runs, axes)
     table = Table(
         name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", rows=tuple(summary.index),
         runs=tuple(runs.index), **vars(arrangement),
@@ -253,9 +253,9 @@ def test_a_row_that_stands_in_two_tables_is_counted_once() -> None:
     twice = Folder(
         **{name: getattr(folder, name) for name in Folder.__dataclass_fields__} | {"tables": (table, table)}
     )
-    audited = audit.prepare_audit(twice)
+    audited = audit.make_audit_data(twice)
     assert len(audited.rows) == 2
-    (told,) = [each for each in audit.check_nothing_left_out(audited) if each.code == "doubts"]
+    (told,) = [each for each in audit.check_no_trials_left_out(audited) if each.code == "doubts"]
     assert told.figures["rows"]["whole"] == 2
 
 

@@ -12,9 +12,9 @@ import pytest
 from made_up_tables import make_table, scatter
 
 from gpubench.analyze import batch_size, target
-from gpubench.analyze.frames import is_scattered
-from gpubench.analyze.intervals import Means
-from gpubench.analyze.series import Fields
+from gpubench.analyze.frames import is_epoch_time_scattered
+from gpubench.analyze.intervals import LogMeans
+from gpubench.analyze.series import EncodedFields
 from gpubench.analyze.table_rows import make_rounds_remedy
 from gpubench.core.claims import Evidence
 from gpubench.schema.record import Record
@@ -34,7 +34,7 @@ def test_rounds_for_a_choice_go_on_from_the_row_with_the_most_processes(
 def test_equal_values_vary_by_nothing_whatever_their_sum_is_rounded_to() -> None:
     values = np.full(3, 0.1)
     assert (values - values.sum() / 3).any()
-    means = Means.from_groups(np.zeros(3, dtype=np.int64), values, 1)
+    means = LogMeans.from_groups(np.zeros(3, dtype=np.int64), values, 1)
     assert (means.count.tolist(), means.variance.tolist()) == ([3], [0.0])
 
 
@@ -71,8 +71,8 @@ def test_the_training_that_is_drawn_is_the_one_in_the_middle() -> None:
     assert traces == {5: ((5.0, 30.0),), 6: ((5.0, 10.0),)}
 
 
-def fields_of(*rows: dict[str, Any]) -> Fields:
-    return Fields.from_frame(make_table([{"is_gpu_ids_auto": False, **row} for row in rows]).summary)
+def fields_of(*rows: dict[str, Any]) -> EncodedFields:
+    return EncodedFields.from_frame(make_table([{"is_gpu_ids_auto": False, **row} for row in rows]).summary)
 
 
 def test_a_field_that_some_rows_lack_is_no_number() -> None:
@@ -82,11 +82,11 @@ def test_a_field_that_some_rows_lack_is_no_number() -> None:
 
 def test_the_first_gpus_are_alike_and_are_no_others() -> None:
     fields = fields_of({"gpu_ids": (0,)}, {"gpu_ids": (0, 1)}, {"gpu_ids": (1,)}, {"gpu_ids": (2,)})
-    first, both, second, third = fields.encode_workload("gpu_ids", ()).tolist()
+    first, both, second, third = fields.encode_workload_field("gpu_ids", ()).tolist()
     assert first == both
     assert len({first, second, third}) == 3
 
 
 def test_of_three_times_and_more_the_farthest_tells_nothing_of_their_scatter() -> None:
     times = pd.Series([1.0, 1.0, 1.0, 1.0, 9.0, 1.0, 9.0, 1.0], index=[0] * 5 + [1] * 2 + [2])
-    assert is_scattered(times).tolist() == [False, True, False]
+    assert is_epoch_time_scattered(times).tolist() == [False, True, False]

@@ -11,7 +11,7 @@ import pytest
 from committed import HOME
 
 from gpubench.analyze.folder import Folder, make_table_rows, read_folder
-from gpubench.analyze.questions import answer_table
+from gpubench.analyze.questions import answer_table_questions
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import (
@@ -35,7 +35,7 @@ def load(folder: str) -> Folder:
 def answer(folder: str, table: str) -> tuple[TableRows, tuple[Finding, ...]]:
     (found,) = (each for each in load(folder).tables if each.name == table)
     rows = make_table_rows(load(folder), found)
-    return rows, tuple(answer_table(rows))
+    return rows, tuple(answer_table_questions(rows))
 
 
 def find(kind: type[FailureKind], folder: str, table: str) -> tuple[TableRows, list[FailureKind]]:

@@ -13,15 +13,20 @@ import pytest
 from compared_rows import STEADY, compare, make_sides, only, row
 from made_up_tables import scatter
 
-from gpubench.analyze.compare import combine_folder_rows, compare_folders, compare_sides, compare_values
+from gpubench.analyze.compare import (
+    combine_folder_rows,
+    compare_field_values,
+    compare_folders,
+    compare_matched_rows,
+)
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.matching import match_rows
 from gpubench.basics.errors import UsageError
-from gpubench.core.comparison import FIGURES, Change
+from gpubench.core.comparison import FIGURES, FigureChange
 from gpubench.schema.row import KnownImages
 
 
-def answer(change: Change) -> tuple[str, str]:
+def answer(change: FigureChange) -> tuple[str, str]:
     return change.direction, "" if change.verdict is None else change.verdict.word
 
 
@@ -53,8 +58,8 @@ def test_of_one_process_nothing_is_sure() -> None:
     assert answer(only(row([1.0]), row([5.0, 5.0, 5.0]))) == ("more", "likely")
     assert answer(only(row([1.0]), row([1.3, 1.3, 1.3]))) == ("unknown", "unknown")
     change = only(row([1.0]), row([5.0]), threshold=0.05)
-    assert (change.is_regression, change.is_excluded) == (False, False)
-    assert not only(row([5.0]), row([1.0]), threshold=0.05).is_excluded
+    assert (change.is_regression, change.is_regression_excluded) == (False, False)
+    assert not only(row([5.0]), row([1.0]), threshold=0.05).is_regression_excluded
 
 
 def test_time_is_told_per_image_and_per_epoch_where_no_side_knows_its_images() -> None:
@@ -75,7 +80,7 @@ def test_rows_of_one_folder_are_compared_by_their_rounds_and_on_one_node() -> No
 
 @pytest.mark.slow
 def test_memory_is_exact() -> None:
-    def of(mib: float, source: str = "nvml-process", **how: Any) -> Change:
+    def of(mib: float, source: str = "nvml-process", **how: Any) -> FigureChange:
         a = row(gpu_mem_mib=1000, gpu_mem_source="nvml-process")
         return only(a, row(gpu_mem_mib=mib, gpu_mem_source=source), "memory", **how)
 
@@ -84,9 +89,9 @@ def test_memory_is_exact() -> None:
     assert of(2000, "torch-reserved").reason == "unlike-sources"
     low = [of(mib, threshold=0.0005) for mib in (1000, 1003, 1004)]
     assert [change.is_regression for change in low] == [False, False, True]
-    assert [change.is_excluded for change in low] == [True, False, False]
+    assert [change.is_regression_excluded for change in low] == [True, False, False]
     assert [of(mib, threshold=0.05).is_regression for mib in (1050, 1051)] == [False, True]
-    assert [of(mib, threshold=0.05).is_excluded for mib in (1050, 1051)] == [True, False]
+    assert [of(mib, threshold=0.05).is_regression_excluded for mib in (1050, 1051)] == [True, False]
 
 
 def test_energy_is_of_the_processes_that_measured_all_figures() -> None:
@@ -107,7 +112,7 @@ def test_cpu_time_is_a_question_of_its_own_and_no_regression() -> None:
 
 
 def test_top1_needs_three_seeds_and_is_the_same_inside_a_point() -> None:
-    def of(a: list[float], b: list[float], **facts: Any) -> Change:
+    def of(a: list[float], b: list[float], **facts: Any) -> FigureChange:
         seeds = {"repeat": [0, 1, 2][: len(a)]}
         return only(
             row([1.0] * len(a), top1_pct=a, **seeds),
@@ -153,9 +158,13 @@ def test_a_regression_is_one_where_the_two_sided_interval_lies_beyond_the_thresh
 def test_a_regression_lies_beyond_the_threshold_and_an_excluded_one_below_it() -> None:
     a, b = row(STEADY), row(times(1.1))
     assert [only(a, b, threshold=limit).is_regression for limit in (0.05, 0.09, 0.2)] == [True, False, False]
-    assert [only(a, b, threshold=limit).is_excluded for limit in (0.05, 0.09, 0.2)] == [False, False, True]
+    assert [only(a, b, threshold=limit).is_regression_excluded for limit in (0.05, 0.09, 0.2)] == [
+        False,
+        False,
+        True,
+    ]
     assert not only(b, a, threshold=0.05).is_regression
-    assert only(b, a, threshold=0.05).is_excluded
+    assert only(b, a, threshold=0.05).is_regression_excluded
 
 
 # ---- what both sides come to ----
@@ -166,15 +175,19 @@ def test_the_exit_code_tells_of_a_regression_and_strictly_of_what_is_not_exclude
     b = [row(times(1.3)), row([0.7, 1.5, 1.0], batch_size=64)]
     worse, better = compare(a, b, 0.05), compare(b, a, 0.05)
     assert [(trial.a, change.figure) for trial, change in worse.regressions] == [(10, "time")]
-    assert [worse.find_exit_code(), better.find_exit_code(), better.find_exit_code(is_strict=True)] == [
+    assert [
+        worse.compute_exit_code(),
+        better.compute_exit_code(),
+        better.compute_exit_code(is_strict=True),
+    ] == [
         3,
         0,
         3,
     ]
-    assert compare(a, b).find_exit_code(is_strict=True) == 0
-    assert compare(a[:1], [*a[:1], *b[1:]], 0.05).find_exit_code(is_strict=True) == 0  # one is new
+    assert compare(a, b).compute_exit_code(is_strict=True) == 0
+    assert compare(a[:1], [*a[:1], *b[1:]], 0.05).compute_exit_code(is_strict=True) == 0  # one is new
     gone = compare([*a[:1], row(STEADY, batch_size=8)], a[:1], 0.05)
-    assert (gone.find_exit_code(), gone.find_exit_code(is_strict=True), gone.only_a) == (0, 3, (11,))
+    assert (gone.compute_exit_code(), gone.compute_exit_code(is_strict=True), gone.only_a) == (0, 3, (11,))
 
 
 @pytest.mark.slow
@@ -183,37 +196,37 @@ def test_a_trial_that_broke_is_a_regression(status: str, code: int) -> None:
     broken = row((), status=status)
     comparison = compare([row(STEADY)], [broken], 0.05)
     assert comparison.not_ok == ((10, 11),)
-    assert (comparison.find_exit_code(), comparison.obstacle) == (code, None if code == 3 else "none-ok")
+    assert (comparison.compute_exit_code(), comparison.obstacle) == (code, None if code == 3 else "none-ok")
     assert compare([broken], [row(STEADY)], 0.05).obstacle == "none-ok"
-    assert compare([row(STEADY)], [broken]).find_exit_code() == 4, "nothing was compared"
+    assert compare([row(STEADY)], [broken]).compute_exit_code() == 4, "nothing was compared"
 
 
 def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> None:
     a = [row(STEADY), row(batch_size=32)]
     b = [row(times(2), precision="bf16"), row((), status="oom", batch_size=32, precision="bf16")]
     guess = compare(a, b, 0.05)
-    assert (guess.is_guess, guess.obstacle, guess.find_exit_code()) == (True, "guess", 4)
+    assert (guess.is_matched_by_guess, guess.obstacle, guess.compute_exit_code()) == (True, "guess", 4)
     assert (guess.regressions, guess.broken_trials, answer(guess.trials[0].changes["time"])) == (
         [],
         [],
         ("more", "sure"),
     )
-    assert compare(a, b).find_exit_code() == 0
+    assert compare(a, b).compute_exit_code() == 0
     assert dict(guess.unlike) == {"precision": (("fp32",), ("bf16",))}
     sure = compare(a, [{**each, "precision": "fp32"} for each in b], 0.05)
-    assert (len(sure.regressions), sure.broken_trials, sure.find_exit_code()) == (1, [(11, 13)], 3)
+    assert (len(sure.regressions), sure.broken_trials, sure.compute_exit_code()) == (1, [(11, 13)], 3)
 
 
 def test_where_nothing_can_be_compared_it_says_why() -> None:
     epochs = row(STEADY, kind="whole epochs", epochs=3)
     unlike = compare([epochs], [row(STEADY)])
-    assert (unlike.obstacle, unlike.is_senseless, unlike.a.kinds, unlike.b.kinds) == (
+    assert (unlike.obstacle, unlike.is_incomparable, unlike.a.kinds, unlike.b.kinds) == (
         "unlike-kinds", True, ("whole epochs",), ("steady rate",)
     )  # fmt: skip
     other = compare([row(STEADY)], [row(STEADY, model="resnet50")])
-    assert (other.obstacle, other.find_exit_code(), other.apart) == ("no-match", 4, ("model",))
+    assert (other.obstacle, other.compute_exit_code(), other.apart) == ("no-match", 4, ("model",))
     costless = compare([row(STEADY)], [row(STEADY)], 0.05, ("top1", "cpu"))
-    assert (costless.obstacle, costless.find_exit_code()) == ("none-ok", 4)
+    assert (costless.obstacle, costless.compute_exit_code()) == ("none-ok", 4)
     cpu = [row(STEADY, cpu_s_per_epoch=3.0)]
     assert compare(cpu, cpu, 0.05, ("cpu",)).obstacle == "unchecked"
     assert compare(cpu, cpu, None, ("cpu",)).obstacle is None
@@ -229,7 +242,7 @@ def h200x2() -> Folder:
 
 def test_a_folder_against_itself_holds_the_same_processes(h200x2: Folder) -> None:
     comparison = compare_folders(h200x2, h200x2, threshold=0.05)
-    assert (comparison.obstacle, comparison.find_exit_code()) == ("same-processes", 4)
+    assert (comparison.obstacle, comparison.compute_exit_code()) == ("same-processes", 4)
     assert (len(comparison.trials), comparison.shared) == (18, 18)
 
 
@@ -240,7 +253,7 @@ def test_a_copy_is_no_other_side_unless_a_trial_is_gone_or_ended_in_another_way(
     def compare_with(b: list[dict[str, Any]]) -> str | None:
         rows = make_sides(a, b)
         rows.runs["attempt"] = [attempts[n % 2][0] for n in range(len(rows.runs))]
-        return compare_sides(rows, match_rows(rows.summary), ("a", "b"), FIGURES, 0.05).obstacle
+        return compare_matched_rows(rows, match_rows(rows.summary), ("a", "b"), FIGURES, 0.05).obstacle
 
     assert compare_with(a) == "same-processes"
     assert compare_with(a[:1]) is None
@@ -298,15 +311,19 @@ def test_images_follow_from_a_variant_that_names_them() -> None:
     )
     folder = replace(folder, runs=runs)
     values = ("crop-resize", "pre-resized")
-    assert compare_values(folder, "variant", values).apart == ("data",)
+    assert compare_field_values(folder, "variant", values).apart == ("data",)
     variants = {"pre-resized": SimpleNamespace(data="small"), "crop-resize": SimpleNamespace(data=None)}
     stored: Any = SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(variants=variants)))
-    assert not compare_values(replace(folder, plans=(stored,)), "variant", values).is_guess
+    assert not compare_field_values(replace(folder, plans=(stored,)), "variant", values).is_matched_by_guess
 
 
 def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:
-    comparison = compare_values(h200x2, "strategy", ("ddp", "dp"), threshold=0.05)
-    assert (comparison.find_exit_code(), len(comparison.trials), comparison.varied) == (3, 6, ("batch_size",))
+    comparison = compare_field_values(h200x2, "strategy", ("ddp", "dp"), threshold=0.05)
+    assert (comparison.compute_exit_code(), len(comparison.trials), comparison.varied) == (
+        3,
+        6,
+        ("batch_size",),
+    )
     assert (comparison.a.value, comparison.b.value, comparison.a.trials) == ("ddp", "dp", 6)
     by_size = {comparison.rows[trial.b].fields["batch_size"]: trial.changes for trial in comparison.trials}
     time = by_size[16]["time"]
@@ -318,7 +335,7 @@ def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:
     assert answer(by_size[64]["memory"]) == ("less", "sure")
     for wrong in (("ddp", "fsdp"), ("fsdp", "dp")):
         with pytest.raises(UsageError, match=r"has strategy=fsdp$"):
-            compare_values(h200x2, "strategy", wrong)
+            compare_field_values(h200x2, "strategy", wrong)
 
 
 def test_folders_that_have_half_of_their_trials_in_common() -> None:
@@ -326,12 +343,12 @@ def test_folders_that_have_half_of_their_trials_in_common() -> None:
         read_folder(committed.folder(f"h200-copies-{name}2026"), pytest.fail) for name in ("", "rounds-")
     )
     comparison = compare_folders(copies, rounds)
-    assert (comparison.is_guess, comparison.apart, len(comparison.trials), len(comparison.only_a)) == (
+    assert (comparison.is_matched_by_guess, comparison.apart, len(comparison.trials), len(comparison.only_a)) == (
         True, ("epochs",), 12, 2
     )  # fmt: skip
     assert dict(comparison.unlike) == {"epochs": ((4,), (2,))}
     assert comparison.varied == ("group", "job", "batch_size")
     variants = read_folder(committed.folder("h200-cpus-2026"), pytest.fail)
-    two = compare_values(variants, "variant", ("crop-resize", "pre-resized"), threshold=0.05)
-    assert (two.is_guess, len(two.trials), dict(two.unlike)) == (False, 4, {})
+    two = compare_field_values(variants, "variant", ("crop-resize", "pre-resized"), threshold=0.05)
+    assert (two.is_matched_by_guess, len(two.trials), dict(two.unlike)) == (False, 4, {})
     assert answer(two.trials[1].changes["time"]) == ("less", "likely")

@@ -11,7 +11,7 @@ from made_up_tables import make_table, scatter
 
 from gpubench.analyze import sharing
 from gpubench.analyze.table_rows import TableRows
-from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.core.findings import MeasuredJobGroup, SharingFinding
 from gpubench.stats.decisions import decide_claims
 
 QUIET = (-0.01, 0.0, 0.01)
@@ -33,7 +33,9 @@ def job(unit: int, solo: str, times: Sequence[float], **facts: Any) -> dict[str,
     }  # fmt: skip
 
 
-def share(*slowdowns: float, deviations: Sequence[float] = QUIET, noise: float | None = None) -> SharingGroup:
+def share(
+    *slowdowns: float, deviations: Sequence[float] = QUIET, noise: float | None = None
+) -> MeasuredJobGroup:
     """A group of jobs of unlike trials that take so many times as long as alone."""
     count = len(slowdowns)
     rows = [alone(str(number), scatter(1.0, *deviations)) for number in range(count)]
@@ -68,8 +70,8 @@ def test_the_one_overlap_that_is_left(
 
 
 def test_the_borders_are_a_tenth_and_nine_tenths_of_the_way_to_the_number_of_jobs() -> None:
-    assert sharing.find_borders(2) == pytest.approx((1.1, 1.9))
-    assert sharing.find_borders(3) == pytest.approx((1.2, 2.8))
+    assert sharing.compute_overlap_borders(2) == pytest.approx((1.1, 1.9))
+    assert sharing.compute_overlap_borders(3) == pytest.approx((1.2, 2.8))
 
 
 def test_what_noise_leaves_open_is_not_excluded_and_rounds_would_tell() -> None:

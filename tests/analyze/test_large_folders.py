@@ -12,13 +12,13 @@ from benchmarks import large_results as large
 
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.questions import make_folder_reports
-from gpubench.analyze.trace import make_report_trace
+from gpubench.analyze.trace import make_recommended_trace
 from gpubench.export.sheets import SHEETS
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import Plan, expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render import terminal
 
 FEW = 100
@@ -38,7 +38,7 @@ def copies(trials: int) -> Plan:
     """So many trials alone, and as many groups of two copies of each."""
     axes = {"batch_size": f"1:{trials}:1", "copies": "2"}
     return expand_experiment(
-        apply_options(parse_experiment(TEXT, "large"), Options(fields=axes)),
+        apply_options(parse_experiment(TEXT, "large"), ExperimentOptions(fields=axes)),
         device="cuda",
         sources=DiskSources(),
         cpus=64,
@@ -47,7 +47,9 @@ def copies(trials: int) -> Plan:
 
 def sizes(trials: int) -> Plan:
     """So many batch sizes of one series."""
-    asked = apply_options(parse_experiment(TEXT, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
+    asked = apply_options(
+        parse_experiment(TEXT, "large"), ExperimentOptions(fields={"batch_size": f"1:{trials}:1"})
+    )
     return expand_experiment(asked, device="cuda", sources=DiskSources(), cpus=64)
 
 
@@ -114,5 +116,5 @@ def test_a_row_without_samples_is_passed_by_in_no_time(tmp_path: Path) -> None:
     """The page looks for a trial that was sampled; where none was, it asks for each row."""
     folder = read(folder_of(tmp_path / "f", large.planned(FEW)))
     (report,) = make_folder_reports([folder])
-    found = calls(lambda _: make_report_trace(folder, report, pytest.fail), tmp_path)
+    found = calls(lambda _: make_recommended_trace(folder, report, pytest.fail), tmp_path)
     assert found < 200 * len(report.labels)

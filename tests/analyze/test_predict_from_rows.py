@@ -20,18 +20,18 @@ from gpubench.analyze.predict import Predictions
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup
 from gpubench.plan import slowdowns
-from gpubench.plan.stored_machine import choose_machine
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.stored_machine import choose_measured_machine
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema.record import Record
 
 ALL = frozenset(range(8))
 NOWHERE = scripted.computer(gpus=0, cpus=2)
 
 
-def demand(**changes: Any) -> slowdowns.Demand:
+def demand(**changes: Any) -> slowdowns.JobDemand:
     """Half of the CPUs and three quarters of GPU 0."""
     usual = {"epoch_time_s": 4.0, "cpu_s": 16.0, "gpu_s": 3.0, "gpus": (0,), "cpus": 8.0, "cpu_ids": ALL}
-    return slowdowns.Demand(**usual | changes)
+    return slowdowns.JobDemand(**usual | changes)
 
 
 # ---- the model ----
@@ -53,8 +53,8 @@ def test_what_a_job_leaves_over_is_shared_again() -> None:
         [demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0)], slicing=0.0
     )
     assert found.slowdowns == pytest.approx([1.0, 1 / 0.9])
-    assert slowdowns.find_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
-    assert slowdowns.find_fair_share([0.5, 0.5]) == float("inf")
+    assert slowdowns.compute_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
+    assert slowdowns.compute_fair_share([0.5, 0.5]) == float("inf")
 
 
 def test_full_cpus_slow_all_jobs_down_alike_and_the_fullest_resource_sets_the_pace() -> None:
@@ -105,9 +105,11 @@ def row_alone(batch: int, gpus: int, busy: float, **more: Any) -> Record:
 
 
 def find_wait(folder: Folder, gpus: int) -> tuple[float, bool]:
-    (rows,) = predict.summarize_alone(folder.runs).values()
+    (rows,) = predict.summarize_solo_runs(folder.runs).values()
     label = rows.index[rows["gpus"] == gpus][0]
-    return predict.find_gradient_wait({str(k): to_python_value(v) for k, v in rows.loc[label].items()}, rows)
+    return predict.estimate_gradient_wait_share(
+        {str(k): to_python_value(v) for k, v in rows.loc[label].items()}, rows
+    )
 
 
 def test_a_rank_is_busy_no_longer_than_rows_on_one_gpu_allow(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_the_breakdown_measures_it(tmp_path: Path) -> None:
     path = made_up_rows.folder(tmp_path, timed, row_alone(16, 1, 3.0))
     folder = read_folder(path, str)
     assert find_wait(folder, 2) == pytest.approx((0.25, True))
-    (rows,) = predict.summarize_alone(folder.runs).values()
+    (rows,) = predict.summarize_solo_runs(folder.runs).values()
     place = SimpleNamespace(gpu_ids=(0, 1), cpus=8, cpu_ids=tuple(range(8)))
     two, one = (
         predict.make_demand(
@@ -151,8 +153,8 @@ def test_the_breakdown_measures_it(tmp_path: Path) -> None:
 
 def ask(*folders: Path, here: Any = FAR, **options: Any) -> Predictions:
     jobs, fields = tuple(options.pop("jobs", ())), READS | options
-    return predict.predict_experiment(
-        [read_folder(path, str) for path in folders], Options(fields=fields, jobs=jobs), here
+    return predict.predict_experiment_slowdowns(
+        [read_folder(path, str) for path in folders], ExperimentOptions(fields=fields, jobs=jobs), here
     )
 
 
@@ -255,12 +257,14 @@ def test_the_same_attempt_in_two_folders_counts_once(tmp_path: Path) -> None:
     one = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
     again = made_up_rows.folder(tmp_path / "two", alone(16), alone(32))
     folders = [read_folder(path, str) for path in (one, again)]
-    assert len(choose_machine([r for f in folders for r in f.records], FAR).records) == 2
+    assert len(choose_measured_machine([r for f in folders for r in f.records], FAR).records) == 2
 
 
 def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:
     path = made_up_rows.folder(tmp_path, alone(16), alone(32))
-    found = predict.predict_experiment([read_folder(path, str)], Options(fields={"copies": "2"}), FAR)
+    found = predict.predict_experiment_slowdowns(
+        [read_folder(path, str)], ExperimentOptions(fields={"copies": "2"}), FAR
+    )
     assert found.filled == {"variant": "crop-resize", "data": "procedural:5120", "batch_size": "16,32"}
     assert [group.name for group in found.groups] == ["2 copies (batch_size=16)", "2 copies (batch_size=32)"]
 
@@ -284,8 +288,8 @@ def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
 
 def test_a_group_of_a_committed_folder_and_its_errors() -> None:
     folder = read_folder(committed.folder("h200-copies-rounds-2026"), str)
-    options = Options(fields={"copies": "2", "batch_size": "128"})
-    (group,) = predict.predict_experiment([folder], options, NOWHERE).groups
+    options = ExperimentOptions(fields={"copies": "2", "batch_size": "128"})
+    (group,) = predict.predict_experiment_slowdowns([folder], options, NOWHERE).groups
     assert isinstance(group, PredictedGroup)
     assert [round(job.slowdown, 3) for job in group.jobs] == [2.003, 2.003]
     assert [round(job.measured or 0, 2) for job in group.jobs] == [2.0, 2.0]

@@ -16,14 +16,14 @@ from gpubench.analyze.grid import (
     COLUMNS,
     SOURCES,
     UNMEASURED,
-    build_sharing_groups,
-    choose_columns,
-    find_status,
+    build_job_groups,
+    choose_figure_columns,
+    find_unmeasured_status,
 )
 from gpubench.analyze.questions import make_folder_reports
-from gpubench.analyze.report import add_warnings, collect_warnings, find_evidence_warnings
+from gpubench.analyze.report import attach_warning_codes, collect_warnings, find_evidence_warnings
 from gpubench.analyze.sharing import make_claims, make_findings
-from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
+from gpubench.core.findings import DevicesFinding, MeasuredJobGroup, SharingFinding
 from gpubench.core.report import ReportWarning
 from gpubench.render import words
 from gpubench.render.json import report_to_data
@@ -74,16 +74,16 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
         },
         index=[4, 5],
     )  # fmt: skip
-    group = SharingGroup(
+    group = MeasuredJobGroup(
         name="two", rows=(4, 5), jobs=2, work=None, bound=None, is_lower_bound=False, overlaps=(), word="unknown",
         gains=None,
     )  # fmt: skip
     finding = SharingFinding(word="unknown", groups=(group,))
-    (lines,) = build_sharing_groups(jobs, finding)
+    (lines,) = build_job_groups(jobs, finding)
     (line,) = lines.rows
     assert (line.status, line.reason) == ("oom", "CUDA")
     assert [cell.value for cell in line.cells] == ["two", None, None, None, None]
-    (lines,) = build_sharing_groups(
+    (lines,) = build_job_groups(
         jobs.assign(status="ok", repeats=[0, 1], epoch_time_s=[math.nan, 2.0]), finding
     )
     assert (lines.rows[0].status, lines.rows[0].cells[1].value) == ("ok", (None, 2.0))
@@ -94,7 +94,7 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
 def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended(question: str, has_all: bool) -> None:
     names = dict.fromkeys(name for columns in COLUMNS.values() for name in columns)
     empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *ALL_COLUMNS)})
-    assert choose_columns(empty, question, has_all=has_all) == UNMEASURED
+    assert choose_figure_columns(empty, question, has_all=has_all) == UNMEASURED
 
 
 def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
@@ -104,7 +104,7 @@ def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
         ReportWarning(code="gaps", rows=(12,)),
     ]
     findings = [DevicesFinding(word="sure", rows=rows) for rows in ((10, 13), (12,), (13,))]
-    assert [add_warnings(finding, warnings).warnings for finding in findings] == [
+    assert [attach_warning_codes(finding, warnings).warnings for finding in findings] == [
         ("throttled",), ("throttled", "gaps"), (),
     ]  # fmt: skip
 
@@ -166,5 +166,5 @@ def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     ],
 )
 def test_a_row_that_is_missing_may_have_been_measured(row: dict[str, Any], status: str) -> None:
-    assert find_status(row) == status
+    assert find_unmeasured_status(row) == status
     assert status == "skipped" or status in words.STATUSES

@@ -11,10 +11,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpubench.analyze.derive import build_summary, classify_overlap_gains
+from gpubench.analyze.derive import build_table_summary, classify_overlap_gains
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.frames import build_runs, compute_interquartile_ranges, is_scattered, summarize
-from gpubench.analyze.series import Fields
+from gpubench.analyze.frames import (
+    build_runs,
+    compute_interquartile_ranges,
+    is_epoch_time_scattered,
+    summarize_configurations,
+)
+from gpubench.analyze.series import EncodedFields
 from gpubench.export.sheets import make_table_sheet
 from gpubench.schema.row import Row, replace
 from gpubench.stats.outliers import find_outliers
@@ -44,7 +49,7 @@ def make_rounds(times: list[float], **values: Any) -> list[Row]:
 
 
 def build(*rows: Row, axes: Any = ()) -> pd.DataFrame:
-    return build_summary(build_runs(rows), axes)[0]
+    return build_table_summary(build_runs(rows), axes)[0]
 
 
 # ---- processes of one configuration ----
@@ -56,7 +61,7 @@ def test_times_are_geometric_means_and_other_figures_medians() -> None:
         make_row(4.0, gpu_mem_mib=20.0, round=2),
         make_row(2.0, gpu_mem_mib=60.0, epochs_to_top1=5, round=3),
     ]
-    summary, members = summarize(build_runs(rows))
+    summary, members = summarize_configurations(build_runs(rows))
     (row,) = summary.to_dict("records")
     assert row["epoch_time_s"] == pytest.approx(2.0)
     assert row["gpu_mem_mib"] == 20.0
@@ -74,7 +79,7 @@ def test_what_did_not_end_ok_is_counted_and_adds_no_figure() -> None:
         make_row(None, status="failed", reason="it died", gpu_mem_mib=99.0, doubts="a"),
         make_row(3.0, round=2, gpu_mem_mib=1.0, doubts="b"),
     ]
-    summary, members = summarize(build_runs(rows))
+    summary, members = summarize_configurations(build_runs(rows))
     (row,) = summary.to_dict("records")
     assert (row["endings"], row["repeats"], row["reason"], row["doubts"]) == (
         "1 ok, 1 failed",
@@ -89,23 +94,23 @@ def test_what_did_not_end_ok_is_counted_and_adds_no_figure() -> None:
 def test_text_that_differs_is_mixed_and_ranks_have_no_median() -> None:
     rows = make_rounds([1.0, 1.0], gpu_mem_source="nvml-process")
     rows += [make_row(1.0, gpu_mem_source="torch-reserved", slowest_rank=1, round=3)]
-    row = summarize(build_runs(rows))[0].iloc[0]
+    row = summarize_configurations(build_runs(rows))[0].iloc[0]
     assert row["gpu_mem_source"] == "mixed"
     assert pd.isna(row["slowest_rank"])
     alike = [
         make_row(1.0, slowest_rank=1, round=number, full_together=words)
         for number, words in ((1, "cpu"), (2, "cpu+input"), (3, None))
     ]
-    row = summarize(build_runs(alike))[0].iloc[0]
+    row = summarize_configurations(build_runs(alike))[0].iloc[0]
     assert (row["slowest_rank"], row["full_together"]) == (1, "cpu")
-    row = summarize(build_runs(alike[:2]))[0].iloc[0]
+    row = summarize_configurations(build_runs(alike[:2]))[0].iloc[0]
     assert row["full_together"] == "cpu+input"  # half of them are enough
 
 
 def test_further_rounds_of_older_versions_tell_the_time_alone() -> None:
     first = make_row(1.0, energy_j=100.0)
     further = make_row(4.0, energy_j=900.0, round=2, epoch_time_source="extrapolated")
-    row = summarize(build_runs([first, further]))[0].iloc[0]
+    row = summarize_configurations(build_runs([first, further]))[0].iloc[0]
     assert row["epoch_time_s"] == pytest.approx(2.0)
     assert row["energy_j"] == 100.0
     assert row["epoch_time_source"] == "measured"
@@ -114,7 +119,7 @@ def test_further_rounds_of_older_versions_tell_the_time_alone() -> None:
 def test_another_allowance_is_another_row_and_what_is_planned_joins_the_first() -> None:
     planned = replace(make_row(status="missing"), gpu_name=None)
     rows = [planned, make_row(1.0, allowance="8 CPUs"), make_row(2.0, allowance="16 CPUs")]
-    summary, members = summarize(build_runs(rows))
+    summary, members = summarize_configurations(build_runs(rows))
     assert summary["epoch_time_s"].tolist() == [1.0, 2.0]
     assert summary["endings"].tolist() == ["1 ok, 1 missing", "ok"]
     assert members["run"].tolist() == [1, 0, 2]
@@ -127,7 +132,7 @@ def test_how_far_processes_lie_apart() -> None:
         [1.0, 1.04, 1.0, 1.3, 1.0, 1.01, 1.5, 1.0, 1.01, 1.02, 2.0],
         index=[0] * 2 + [1] * 2 + [2] * 3 + [3] * 3 + [4],
     )
-    assert is_scattered(near).to_dict() == {0: False, 1: True, 2: True, 3: False, 4: False}
+    assert is_epoch_time_scattered(near).to_dict() == {0: False, 1: True, 2: True, 3: False, 4: False}
     assert find_outliers(np.array([1.0, 1.01, 0.99, 1.02, 3.0])) == [4]
     assert find_outliers(np.array([1.0, 1.1, 0.9, 1.2, 1.3])) == []
     assert find_outliers(np.array([2.0] * 6)) == []
@@ -145,7 +150,7 @@ def test_growth_is_against_the_row_before_and_bridges_no_gap() -> None:
         )
         for size, time, memory in reversed(steps)
     ]  # fmt: skip
-    summary, _, arrangement = build_summary(build_runs(rows), ())
+    summary, _, arrangement = build_table_summary(build_runs(rows), ())
     assert (arrangement.axis, arrangement.varied) == ("batch_size", ("batch_size",))
     assert summary["batch_size"].tolist() == [16, 32, 64, 128]
     assert summary["before"].tolist()[1:] == [0, 1, 2]
@@ -199,7 +204,7 @@ def test_memory_whose_ratio_no_float_can_hold_has_no_growth_and_no_cost(memory: 
     ],
 )
 def test_what_may_move_between_neighbours(change: dict[str, Any], is_fair: bool) -> None:
-    fields = Fields.from_frame(build_runs([make_row(1.0), make_row(1.0, **change)]))
+    fields = EncodedFields.from_frame(build_runs([make_row(1.0), make_row(1.0, **change)]))
     assert fields.is_fair_step(np.array([0]), np.array([1])).tolist() == [is_fair]
     assert fields.is_fair_step(np.array([1]), np.array([0])).tolist() == [is_fair]
 
@@ -247,17 +252,17 @@ def test_gpus_that_are_the_first_ones_or_left_to_the_machine_are_alike() -> None
         make_row(4.0, batch_size=16, config_id="a"),
         make_row(2.0, batch_size=32, config_id="b", gpu_ids=[3], asked=asked),
     ]
-    fields = Fields.from_frame(build_runs(rows))
+    fields = EncodedFields.from_frame(build_runs(rows))
     assert len(set(fields.encode_series("batch_size")[0])) == 1
-    told = Fields.from_frame(build_runs([rows[0], replace(rows[1], asked={**asked, "gpu_ids": [3]})]))
+    told = EncodedFields.from_frame(build_runs([rows[0], replace(rows[1], asked={**asked, "gpu_ids": [3]})]))
     assert len(set(told.encode_series("batch_size")[0])) == 2
 
 
 def test_what_follows_an_axis_moves_with_it_where_axes_are_known() -> None:
     rows = [make_row(1.0, lr=0.1), make_row(1.0, batch_size=128, lr=0.2)]
-    fields = Fields.from_frame(build_runs(rows))
-    assert fields.find_tied("batch_size", [["batch_size"]]) == ("lr",)
-    assert fields.find_tied("batch_size", ()) == ()
+    fields = EncodedFields.from_frame(build_runs(rows))
+    assert fields.find_fields_tied_to_axis("batch_size", [["batch_size"]]) == ("lr",)
+    assert fields.find_fields_tied_to_axis("batch_size", ()) == ()
 
 
 def compare(first: list[Row], second: list[Row]) -> pd.Series:  # type: ignore[type-arg]
@@ -418,7 +423,7 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
     )
     row = folder.summary.query("batch_size == 128 and strategy == 'ddp'").iloc[0]
     assert [round(row[name], 2) for name in ("speedup", "speedup_low", "speedup_high")] == [1.64, 1.52, 1.78]
-    assert folder.select_processes(row.name)["round"].tolist() == [1, 2, 3]
+    assert folder.select_ended_runs(row.name)["round"].tolist() == [1, 2, 3]
     assert make_table_sheet([folder]).format_csv().count("\n") == 19
 
 

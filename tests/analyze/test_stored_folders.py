@@ -22,7 +22,7 @@ from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.skips import NodeCapacity
 from gpubench.plan.sources import DiskSources, StoredSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.live import QuietView
 from gpubench.results.plans import read_stored_plans
 from gpubench.run.stored_plan import store_plan
@@ -55,7 +55,7 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
 @pytest.mark.slow
 def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path) -> None:
     models = "mlp,lenet"
-    options = Options(fields={"optimizer": "sgd,adam,momentum", "model": models})
+    options = ExperimentOptions(fields={"optimizer": "sgd,adam,momentum", "model": models})
     asked = apply_options(parse_experiment(ASKED.format(name="one"), "one"), options)
     for order in ("random", "given"):
         plan = expand_experiment(asked, device="cpu", sources=DiskSources(), order=order)
@@ -123,7 +123,9 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
         edited = (
             text.replace('"synthetic"', '"own"').replace("{{", "{").replace("}}", "}").replace("{p}", str(p))
         )
-        asked = apply_options(parse_experiment(edited, "mine"), Options(fields={"batch_size": "16"}))
+        asked = apply_options(
+            parse_experiment(edited, "mine"), ExperimentOptions(fields={"batch_size": "16"})
+        )
         sources = DiskSources()
         plan = expand_experiment(asked, device="cpu", sources=sources)
         job = sweep_of(plan, tmp_path, scripted.computer(), sources=sources)

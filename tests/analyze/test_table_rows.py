@@ -10,9 +10,9 @@ import pytest
 from made_up_tables import make_table, scatter
 
 from gpubench.analyze.table_rows import (
-    estimate_noise,
-    find_certainty,
-    find_remedy,
+    estimate_noise_by_row,
+    find_claims_remedy,
+    join_certainty_of_claims,
     list_first_machine_column,
     make_rounds_remedy,
 )
@@ -123,7 +123,7 @@ def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
 def test_the_noise_that_a_row_borrows(facts: dict[str, object], noise: float) -> None:
     half = {"batch_size": 16, "epoch_time_s": [3.0], "gpus": 1}
     row = {"batch_size": 32, "epoch_time_s": [2.0], "gpus": 1, "before": 10, **facts}
-    assert estimate_noise(make_table([half, row]).summary)[11] == pytest.approx(math.log1p(noise))
+    assert estimate_noise_by_row(make_table([half, row]).summary)[11] == pytest.approx(math.log1p(noise))
 
 
 def compare(effect: float, *deviations: float) -> Claim:
@@ -144,12 +144,12 @@ def compare(effect: float, *deviations: float) -> Claim:
 def test_rounds_that_settle_and_the_minutes_of_those_that_lack() -> None:
     claim = compare(0.1, -0.05, 0.0, 0.05)
     assert claim.decided.word == "unknown"
-    remedy = find_remedy([claim], [claim], 10.0, 1)
+    remedy = find_claims_remedy([claim], [claim], 10.0, 1)
     assert remedy is not None
     assert remedy.rounds > 3
     assert remedy.minutes == 10.0 * (remedy.rounds - 3)
-    assert find_remedy([claim], [claim], 60.1 / (remedy.rounds - 3), 1) is None  # over an hour
-    unknown = find_remedy([claim], [claim], None, 1)
+    assert find_claims_remedy([claim], [claim], 60.1 / (remedy.rounds - 3), 1) is None  # over an hour
+    unknown = find_claims_remedy([claim], [claim], None, 1)
     assert unknown is not None
     assert (unknown.rounds, unknown.minutes) == (remedy.rounds, None)
 
@@ -164,8 +164,8 @@ def test_a_round_brings_each_row_a_process_for_each_repeat() -> None:
 
 def test_nothing_settles_where_one_claim_takes_too_many_rounds_or_none_is_open() -> None:
     near, far = compare(0.1, -0.05, 0.0, 0.05), compare(0.0001, -0.05, 0.0, 0.05)
-    assert find_remedy([near, far], [near, far], None, 1) is None
-    assert find_remedy([], [near], None, 1) is None
+    assert find_claims_remedy([near, far], [near, far], None, 1) is None
+    assert find_claims_remedy([], [near], None, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -182,4 +182,4 @@ def test_claims_together_are_as_sure_as_the_least_sure_that_is_decided(
 ) -> None:
     claim = compare(0.1, -0.05, 0.0, 0.05)
     claims = [replace(claim, verdict=replace(claim.decided, word=word)) for word in words]
-    assert find_certainty(claims) == together
+    assert join_certainty_of_claims(claims) == together

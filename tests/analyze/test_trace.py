@@ -8,7 +8,13 @@ import pytest
 
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import make_folder_reports
-from gpubench.analyze.trace import MOST_POINTS, build_time_trace, compute_cpu_use, make_report_trace, thin
+from gpubench.analyze.trace import (
+    MOST_POINTS,
+    build_time_trace,
+    compute_cpu_use,
+    make_recommended_trace,
+    thin_readings,
+)
 from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
 
@@ -17,17 +23,20 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def test_several_gpus_are_a_mean_and_a_band() -> None:
     lines = [[(second + 0.5, 40.0) for second in range(10)], [(second + 0.5, 80.0) for second in range(10)]]
-    points = thin(lines)
+    points = thin_readings(lines)
     assert [(point.mean, point.low, point.high) for point in points] == [(60.0, 40.0, 80.0)] * 10
     assert {point.piece for point in points} == {0}
 
 
 def test_many_readings_become_means_and_a_gap_begins_another_piece() -> None:
     line = [(0.01 * number, float(number % 2)) for number in range(10_000)]
-    points = thin([line])
+    points = thin_readings([line])
     assert len(points) <= MOST_POINTS + 1
     assert points[5].mean == pytest.approx(0.5, abs=0.05)
-    pieces = [point.piece for point in thin([[(float(second), 1.0) for second in (0, 1, 2, 3, 20, 21, 22)]])]
+    pieces = [
+        point.piece
+        for point in thin_readings([[(float(second), 1.0) for second in (0, 1, 2, 3, 20, 21, 22)]])
+    ]
     assert pieces == [0, 0, 0, 0, 1, 1, 1]
 
 
@@ -42,7 +51,7 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
     record = next(record for record in folder.records if record.status == "ok")
     results = Results(folder.path)
     samples = read_samples_file(
-        results.make_part_path("samples", record.trial_id, record.attempt, "csv"), lambda _: None
+        results.make_attempt_file_path("samples", record.trial_id, record.attempt, "csv"), lambda _: None
     )
     trace = build_time_trace(record, samples, row=0)
     assert trace is not None
@@ -69,9 +78,9 @@ def test_nothing_that_was_sampled_is_no_trace() -> None:
 def test_the_recommended_trial_is_the_one_to_look_at() -> None:
     folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
     report = next(report for report in make_folder_reports([folder]) if report.name == "mobilenet_v2-4gpu")
-    trace = make_report_trace(folder, report, lambda _: None)
+    trace = make_recommended_trace(folder, report, lambda _: None)
     assert trace is not None
-    assert trace.row == report.recommended
+    assert trace.row == report.recommended_row
     row = report.labels[trace.row]
     assert (row["batch_size"], row["strategy"]) == (128, "ddp")
 
@@ -79,5 +88,6 @@ def test_the_recommended_trial_is_the_one_to_look_at() -> None:
 def test_a_report_without_samples_has_no_trace() -> None:
     folder = read_folder(RESULTS / "titan-xp-2021", lambda _: None)
     assert all(
-        make_report_trace(folder, report, pytest.fail) is None for report in make_folder_reports([folder])
+        make_recommended_trace(folder, report, pytest.fail) is None
+        for report in make_folder_reports([folder])
     )

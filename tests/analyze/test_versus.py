@@ -9,7 +9,7 @@ import pytest
 from made_up_tables import make_table, scatter
 
 from gpubench.analyze import target, versus
-from gpubench.analyze.questions import answer_table
+from gpubench.analyze.questions import answer_table_questions
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
@@ -61,7 +61,7 @@ def test_rows_that_differ_in_anything_else_are_no_pair() -> None:
 def test_networks_are_not_ranked_by_rate_but_to_a_common_target() -> None:
     facts = {"took_s": 1.0, "gpu_mem_mib": 1000.0}
     networks = [row(1.0, model="resnet18", **facts), row(3.0, model="resnet50", **facts)]
-    assert answer_table(make_table(networks, varied=("model",))) == []
+    assert answer_table_questions(make_table(networks, varied=("model",))) == []
     reaching = [
         {**each, "until_top1": 60.0, "time_to_top1_s": [time], "epochs_to_top1": 3, "energy_to_top1_j": None}
         for each, time in zip(networks, (30.0, 10.0), strict=True)

@@ -11,7 +11,7 @@ from gpubench.analyze.questions import make_folder_reports, make_table_report
 from gpubench.analyze.view import TableView, parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.core.findings import NetworkSizeFinding, SharingFinding
-from gpubench.core.report import Report, Selection
+from gpubench.core.report import Report, RowSelection
 from gpubench.schema.columns import TABLE_BY_NAME
 
 
@@ -90,7 +90,7 @@ def test_what_is_chosen_changes_no_figure_and_no_finding(folder: Folder) -> None
     part = make_table_report(folder, table, parse_view(where=["batch_size>=64"], sort="-epoch_time_s"))
     assert (part.findings, part.warnings, part.labels) == (whole.findings, whole.warnings, whole.labels)
     assert (whole.selection, part.selection) == (
-        None, Selection(rows=4, total=7, where=("batch_size>=64",), sort=("epoch_time_s downward",)),
+        None, RowSelection(rows=4, total=7, where=("batch_size>=64",), sort=("epoch_time_s downward",)),
     )  # fmt: skip
     times = {
         row.labels: row.cells[[c.name for c in part.columns].index("epoch_time_s")].value for row in part.rows

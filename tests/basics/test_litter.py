@@ -28,7 +28,7 @@ def gone() -> int:
 def results(tmp_path: Path) -> Iterator[Results]:
     """A folder with a record, a table and a log."""
     made = Results(tmp_path / "results")
-    made.create()
+    made.create_folder()
     for path in ("records/ab/tab-1.json", "trials.csv", "logs/ab/tab-1.log", "plans/x-1.toml"):
         write_whole(made.folder / path, "kept\n")
     return made
@@ -60,7 +60,7 @@ def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Res
     for path in ("records/ab/tab-2.json", "trials.csv", "plans/y-1.toml"):
         subprocess.run([sys.executable, "-c", code, str(results.folder / path)], check=False)
     assert len(left(results) - before) == 3
-    results.create()
+    results.create_folder()
     assert left(results) == before
 
 
@@ -68,10 +68,10 @@ def test_of_another_host_s_process_only_what_is_old_goes(results: Results, gone:
     before = left(results)
     elsewhere = f".trials.csv.01234567-abcdef-{gone}.tmp"
     put(results, elsewhere)
-    results.create()
+    results.create_folder()
     assert left(results) == before | {elsewhere}
     make_old(results, elsewhere)
-    results.create()
+    results.create_folder()
     assert left(results) == before
 
 
@@ -87,7 +87,7 @@ def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
     (results.folder / f".link.{gone}.tmp").symlink_to(results.folder / "trials.csv")
     make_old(results, *stays)
     before = left(results)
-    results.create()
+    results.create_folder()
     assert left(results) == before
 
 
@@ -102,4 +102,4 @@ def test_a_probe_that_another_start_removed_is_no_error(
         return look(descriptor)
 
     monkeypatch.setattr(os, "fstat", look_and_lose)
-    Results(tmp_path / "results").create()
+    Results(tmp_path / "results").create_folder()

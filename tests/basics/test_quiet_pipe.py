@@ -88,5 +88,5 @@ def test_every_command_that_reads_is_one_whose_reader_may_leave() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     reading = {name for name, one in commands.items() if one.rich_help_panel == "Read"}
     assert {"table", "audit", "predict", "doctor"} <= reading
-    assert all(isinstance(commands[name], usage.Reader) for name in reading)
-    assert isinstance(commands["data"].commands["list"], usage.Reader)
+    assert all(isinstance(commands[name], usage.ReadingCommand) for name in reading)
+    assert isinstance(commands["data"].commands["list"], usage.ReadingCommand)

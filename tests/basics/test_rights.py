@@ -10,18 +10,18 @@ import pytest
 from as_user import as_user
 
 from gpubench.datasets import built
-from gpubench.node.locks import Locks
+from gpubench.node.locks import SweepLocks
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 ONE, OTHER = 61001, 61002
 
 
 def test_a_gpu_is_held_against_another_user() -> None:
-    gpu, locks = f"GPU-{secrets.token_hex(8)}", Locks()
-    assert locks.take([gpu]) == []
-    assert as_user(OTHER, lambda: Locks().take([gpu])) == f"['{gpu}']"
+    gpu, locks = f"GPU-{secrets.token_hex(8)}", SweepLocks()
+    assert locks.take_free([gpu]) == []
+    assert as_user(OTHER, lambda: SweepLocks().take_free([gpu])) == f"['{gpu}']"
     locks.release()
-    assert as_user(OTHER, lambda: Locks().take([gpu])) == "[]"
+    assert as_user(OTHER, lambda: SweepLocks().take_free([gpu])) == "[]"
 
 
 def test_images_that_another_user_makes_are_waited_for(room: Path) -> None:

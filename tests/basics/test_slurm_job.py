@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.basics.slurm_job import find_current_job, has_concurrent_runs, is_earlier_run
+from gpubench.basics.slurm_job import has_concurrent_runs, is_earlier_slurm_run, make_slurm_run_id
 
 
 def test_a_job_s_name_tells_each_of_its_runs_apart() -> None:
-    assert find_current_job({}) == ""
-    assert find_current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
+    assert make_slurm_run_id({}) == ""
+    assert make_slurm_run_id({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
     assert (
-        find_current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"})
+        make_slurm_run_id({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"})
         == "c/7.2"
     )
 
@@ -34,7 +34,7 @@ def test_who_is_one_of_several(environ: dict[str, str], has: bool) -> None:
 
 def test_an_earlier_run_of_one_s_own_job_is_over() -> None:
     environ = {"SLURM_CLUSTER_NAME": "c", "SLURM_JOB_ID": "8", "SLURM_RESTART_COUNT": "2"}
-    assert is_earlier_run("c/8.1", environ)
+    assert is_earlier_slurm_run("c/8.1", environ)
     for other in ("c/8.2", "c/7.1", "d/8.1", "c/8.x", ""):
-        assert not is_earlier_run(other, environ)
-    assert not is_earlier_run("c/8.1", {})
+        assert not is_earlier_slurm_run(other, environ)
+    assert not is_earlier_slurm_run("c/8.1", {})

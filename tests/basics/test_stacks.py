@@ -15,7 +15,7 @@ import pytest
 
 import gpubench
 from gpubench.basics import stacks
-from gpubench.basics.stacks import Stack, describe_stacks, find_user_frame, request_stacks
+from gpubench.basics.stacks import ProcessStack, describe_stacks, find_user_frame, request_stacks
 
 HANGS = """
 import re, sys, time
@@ -93,7 +93,9 @@ def test_what_a_model_puts_in_the_place_of_an_answer_is_not_waited_for(
 
 def test_a_file_of_any_name_is_where_somebody_was_in() -> None:
     (one,) = [
-        stacks.Stack(name="rank 0", state="S", text=f'{HEAD}  File "/x/inception.py", line 12 in forward\n')
+        stacks.ProcessStack(
+            name="rank 0", state="S", text=f'{HEAD}  File "/x/inception.py", line 12 in forward\n'
+        )
     ]
     assert stacks.describe_stacks([one]) == "rank 0 was in inception.py:12 forward"
 
@@ -128,9 +130,9 @@ def test_a_loader_s_worker_that_waits_for_work_is_not_blamed() -> None:
     assert find_user_frame(WORKER % crop) == "nets.py:9 crop"
 
 
-def at(name: str, place: str) -> Stack:
+def at(name: str, place: str) -> ProcessStack:
     text = f'Thread 0x1 (most recent call first):\n  File "/home/{place.split(":")[0]}", line {place.split(":")[1]}'
-    return Stack(name=name, state="S", text=f"{text} in f\n")
+    return ProcessStack(name=name, state="S", text=f"{text} in f\n")
 
 
 @pytest.mark.parametrize(
@@ -139,13 +141,13 @@ def at(name: str, place: str) -> Stack:
         ([], ""),
         ([at("rank 0", "a.py:1")], "rank 0 was in a.py:1 f"),
         ([at("rank 0", "a.py:1"), at("rank 1", "a.py:1")], "rank 0 and rank 1 were in a.py:1 f"),
-        ([Stack(name="rank 1", state="T", text="")], "rank 1 was stopped (SIGSTOP)"),
-        ([Stack(name="rank 1", state="t", text="")], "rank 1 was stopped by a debugger"),
+        ([ProcessStack(name="rank 1", state="T", text="")], "rank 1 was stopped (SIGSTOP)"),
+        ([ProcessStack(name="rank 1", state="t", text="")], "rank 1 was stopped by a debugger"),
         (
-            [Stack(name="rank 1", state="D", text="")],
+            [ProcessStack(name="rank 1", state="D", text="")],
             "rank 1 was in the kernel, as if waiting for a disk or a network file system",
         ),
-        ([Stack(name="rank 1", state="S", text="")], ""),
+        ([ProcessStack(name="rank 1", state="S", text="")], ""),
         ([at(f"rank {k}", "a.py:1") for k in range(9)], "rank 0 and 8 others were in a.py:1 f"),
         (
             [at(f"rank {k}", f"a.py:{k}") for k in range(6)],
@@ -154,5 +156,5 @@ def at(name: str, place: str) -> Stack:
         ),
     ],
 )
-def test_in_words(found: list[Stack], words: str) -> None:
+def test_in_words(found: list[ProcessStack], words: str) -> None:
     assert describe_stacks(found) == words

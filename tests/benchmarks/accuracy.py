@@ -38,7 +38,7 @@ from outside import POLLERS, ProcStat, busy_loops, integral, number, polled, pol
 
 from gpubench.node import environment
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_figures
+from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.codes import decode_record
 from gpubench.schema.watched import Window
 
@@ -314,9 +314,9 @@ def tree_line(seconds: float, folder: Path) -> Line:
     assert child.stdin
     assert child.stdout
     time.sleep(0.5)
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     t0 = time.monotonic()
-    watcher.sample_window_edge(first=True)
+    watcher.sample_counters_at_edge(first=True)
     child.stdin.write("go\n")
     child.stdin.flush()
     done = threading.Thread(target=child.stdout.readline)
@@ -340,7 +340,7 @@ def tree_line(seconds: float, folder: Path) -> Line:
         child.returncode = 0
         spent = usage.ru_utime + usage.ru_stime
     child.stdout.close()
-    seen = compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
+    seen = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
     ours, wall = seen.result["cpu_s_per_epoch"], t1 - t0
     told = f"{ours:.2f} s" if ours is not None else f"none ({seen.missing['cpu_s_per_epoch']})"
     print(f"process tree: {wall:.2f} s, CPU by gpubench {told}, outside {spent:.2f} s (its start included)")

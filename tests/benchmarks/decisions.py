@@ -30,7 +30,7 @@ from simulated_claims import (
 
 from gpubench.core.claims import Claim, Design, StudentEstimate
 from gpubench.stats.decisions import count_looks, decide_claims
-from gpubench.stats.estimates import ALPHA, find_half_width, mean, sum_samples
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_weighted_sum, mean
 
 EFFECTS = (0.05, 0.10, 0.20, 0.40)
 RATIOS = ((1, 1), (1, 3), (1, 10), (30, 1), (1, 30))
@@ -130,7 +130,9 @@ def print_within(times: int) -> None:
     for noise in (0.005, 0.01, 0.015, 0.02, 0.03, 0.05):
         draws = np.random.default_rng(7).normal(size=(times, 100)) * noise
         stopped = [stop_within(row, 0.02) for row in draws.tolist()]
-        holds = [abs(estimate.center) <= find_half_width(estimate, ALPHA / 2) for estimate in stopped]
+        holds = [
+            abs(estimate.center) <= compute_interval_half_width(estimate, ALPHA / 2) for estimate in stopped
+        ]
         mean_count = sum(estimate.degrees + 1 for estimate in stopped) / times
         print(f"{noise:.1%} {mean_count:6.1f} {100 * sum(holds) / times:6.1f}")
 
@@ -139,8 +141,8 @@ def stop_within(logarithms: Sequence[float], aim: float) -> StudentEstimate:
     """The estimate of the first three or more processes whose interval is narrow enough, or of all."""
     for count in range(3, len(logarithms) + 1):
         sample = logarithms[:count]
-        estimate = sum_samples(mean(sample), [(sample, 1.0)])
-        if math.sinh(find_half_width(estimate, ALPHA / 2)) <= aim:
+        estimate = estimate_weighted_sum(mean(sample), [(sample, 1.0)])
+        if math.sinh(compute_interval_half_width(estimate, ALPHA / 2)) <= aim:
             break
     return estimate
 

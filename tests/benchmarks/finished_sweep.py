@@ -73,7 +73,12 @@ def measure_all(home: Path, trials: int) -> Path:
             folder / "records" / job.trial_id[1:3] / measured.name.replace(record["trial_id"], job.trial_id)
         )
         path.parent.mkdir(exist_ok=True)
-        copy = {**record, "trial_id": job.trial_id, "config_id": job.config_id, "trial": job.trial.as_json()}
+        copy = {
+            **record,
+            "trial_id": job.trial_id,
+            "config_id": job.config_id,
+            "trial": job.trial.as_json_dict(),
+        }
         path.write_text(
             json.dumps({**copy, "claim": record["claim"].replace(record["trial_id"], job.trial_id)})
         )

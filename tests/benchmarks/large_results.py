@@ -32,7 +32,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import Plan, derive_plan_id, expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
 
 REAL = Path(__file__).parents[2] / "results" / "h200-cpus-2026" / "records"
@@ -57,7 +57,7 @@ def planned(trials: int, *, seeds: bool = False) -> Plan:
     text += f"[run]\nrounds = 1\nepochs = {EPOCHS}\n"
     twenty = {"seed": "1:20:1"} if seeds else {"lr": ",".join(f"{n / 100}" for n in range(1, 21))}
     axes = {"batch_size": f"1:{max(trials // 100, 1)}:1", **twenty, "workers": "0,1,2,4,8"}
-    asked = apply_options(parse_experiment(text, "large"), Options(fields=axes))
+    asked = apply_options(parse_experiment(text, "large"), ExperimentOptions(fields=axes))
     return expand_experiment(asked, device="cuda", sources=DiskSources(), cpus=64)
 
 
@@ -74,7 +74,7 @@ def write(folder: Path, plan: Plan) -> None:
     real = _real()
     made = set()
     for job in plan.jobs:
-        path = results.make_part_path("records", job.trial_id, 1, "json")
+        path = results.make_attempt_file_path("records", job.trial_id, 1, "json")
         if path.parent not in made:
             path.parent.mkdir(parents=True, exist_ok=True)
             made.add(path.parent)
@@ -91,7 +91,7 @@ def _real() -> dict[str, Any]:
 
 
 def _record(real: dict[str, Any], job: Any) -> str:
-    asked = job.trial.as_json()
+    asked = job.trial.as_json_dict()
     batch = asked["batch_size"]
     # Anything that is always the same for a trial, and differs between trials by some per cent.
     noise = 1 + int.from_bytes(hashlib.blake2s(job.trial_id.encode(), digest_size=2).digest(), "big") / 2**21

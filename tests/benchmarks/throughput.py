@@ -21,7 +21,7 @@ from pathlib import Path
 
 from statistics_of_pairs import median_interval
 
-from gpubench.node.launch.channel import Channel, make_channel_pair
+from gpubench.node.launch.channel import Channel, make_socket_pair
 
 WINDOW_S = 0.5
 """About as long as each window is made."""
@@ -54,7 +54,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
     from gpubench.node.watch.nvml import open_nvml
     from gpubench.node.watch.watcher import Watcher
 
-    ours, theirs = make_channel_pair()
+    ours, theirs = make_socket_pair()
     pid = os.fork()  # before NVML: it doesn't survive a fork
     if pid == 0:
         ours.close()
@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
         bare = receive(channel)["images_per_s"]
         watcher = Watcher(nvml, machine, uuids, machine.cpu_ids)
         watcher.sample_before_trial()
-        watcher.start(pid)
+        watcher.attach_to_trial(pid)
         channel.send({"run": "gpubench"})
         inside = None
         while inside is None:
@@ -82,7 +82,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
                 continue
             event = received
             if event.get("event") in ("begin", "end"):
-                watcher.sample_window_edge(first=event["event"] == "begin")
+                watcher.sample_counters_at_edge(first=event["event"] == "begin")
             inside = event.get("images_per_s")
         rates.append((bare, inside))
     channel.send({"run": "stop"})
@@ -100,9 +100,9 @@ def receive(channel: Channel) -> dict[str, float]:
 def child(channel: Channel, options: argparse.Namespace, batch: int, precision: str) -> None:
     import torch
 
-    from gpubench.train.step import set_precision
+    from gpubench.train.step import set_tf32_mode
 
-    set_precision(precision)
+    set_tf32_mode(precision)
     device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
     bare = bare_loop(options, batch, precision, device)
     inside = gpubench_loop(options, batch, precision, device, channel)

@@ -32,7 +32,7 @@ from statistics_of_pairs import median_interval
 
 from gpubench.basics import linux
 from gpubench.node import environment
-from gpubench.node.launch.channel import Channel, make_channel_pair
+from gpubench.node.launch.channel import Channel, make_socket_pair
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.nvml_calls import CALLS
@@ -83,7 +83,7 @@ def measure(options: argparse.Namespace, folder: Path) -> int:
     clock = Stopped()
     watcher = Watcher(nvml, here, uuids, here.cpu_ids, clock)
     watcher.sample_before_trial()
-    watcher.start(leader)
+    watcher.attach_to_trial(leader)
     changes: list[float] = []
     cpu_s = wall_s = 0.0
     for number in range(options.pairs):
@@ -164,7 +164,7 @@ class Ranks:
                 assert received is not None
                 event, rank = received, self.channels.index(channel)
                 if event.get("event") in ("begin", "end") and rank == 0 and watcher:
-                    watcher.sample_window_edge()
+                    watcher.sample_counters_at_edge()
                 if "took_s" in event:  # an answer; a window that begins tells "seconds", too
                     seconds[rank] = event["took_s"]
             if time.monotonic() > deadline:
@@ -186,8 +186,10 @@ def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -
     if uuids:
         one = uuids[0]
         reads |= {call.name: lambda call=call: nvml.ask(call, one) for call in CALLS.values()}
-        reads["history of utilisation, 10 s"] = lambda: nvml.history(one, "gpu_util_pct", time.time() - 10)
-        reads["history of power, 1.5 s"] = lambda: nvml.history(one, "power_w", time.time() - 1.5)
+        reads["history of utilisation, 10 s"] = lambda: nvml.read_driver_samples(
+            one, "gpu_util_pct", time.time() - 10
+        )
+        reads["history of power, 1.5 s"] = lambda: nvml.read_driver_samples(one, "power_w", time.time() - 1.5)
     told = {}
     for name, read in reads.items():
         spent: list[float] = []
@@ -210,7 +212,7 @@ def start(options: argparse.Namespace, folder: Path) -> tuple[int, list[Channel]
     """Forks a leader, it the ranks, and each of them its share of idle processes. The leader's pid, and channels."""
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    pairs = [make_channel_pair() for _ in range(options.gpus)]
+    pairs = [make_socket_pair() for _ in range(options.gpus)]
     parent = os.getpid()
     leader = os.fork()
     if leader:
@@ -268,7 +270,7 @@ def training(
 
     cuda = options.device == "cuda"
     precision = "bf16" if cuda else "fp32"
-    step.set_precision(precision)
+    step.set_tf32_mode(precision)
     torch.set_num_threads(1)
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")
     if cuda:

@@ -18,13 +18,13 @@ from swept import swept
 
 from gpubench.commands.merge import merge_folders
 from gpubench.results.store import Results
-from gpubench.store.holder import Holder
+from gpubench.store.holder import HolderProcess
 from gpubench.store.work_claims import WorkClaims, WorkItem
 
-GONE = replace(Holder.make_current(), pid=2**22 + 1, began="1")
+GONE = replace(HolderProcess.make_current(), pid=2**22 + 1, began="1")
 
 
-def open_claims(folder: Path, owner: Holder | None = None) -> WorkClaims:
+def open_claims(folder: Path, owner: HolderProcess | None = None) -> WorkClaims:
     return WorkClaims(folder, owner=owner)
 
 

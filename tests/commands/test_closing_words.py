@@ -7,18 +7,18 @@ import pytest
 import scripted
 from benches import node_of
 
-from gpubench.plan.rounds import Rounds
+from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.wall_time import UnstartedUnits
 from gpubench.run.closing import list_closing_lines
-from gpubench.run.limits import BatchJob, Limits, LostGpus, RoundsLimit, StopRequest
+from gpubench.run.limits import BatchJobLimit, Limits, LostGpus, RoundsLimit, StopRequest
 from gpubench.run.summary import SweepSummary
 
 
-def limits(*, rounds: Rounds | None = None, **certainty: Any) -> Limits:
+def limits(*, rounds: RoundLimits | None = None, **certainty: Any) -> Limits:
     return Limits(
         stop=StopRequest(),
-        batch_job=BatchJob(),
-        certainty=RoundsLimit(rounds=rounds or Rounds(number=3), **certainty),
+        batch_job=BatchJobLimit(),
+        certainty=RoundsLimit(rounds=rounds or RoundLimits(number=3), **certainty),
         lost_gpus=LostGpus(node=node_of(scripted.computer(1))),
     )
 
@@ -58,7 +58,7 @@ def test_a_sweep_without_work_says_so_with_the_counts() -> None:
 
 
 def test_a_stop_is_said_first_and_explains_all_that_is_left() -> None:
-    reached = limits(unsure=2, rounds=Rounds(within_pct=2.0))
+    reached = limits(unsure=2, rounds=RoundLimits(within_pct=2.0))
     reached.stop.is_resumable = True
     lines = said(SweepSummary(failed=1), reached)
     assert (lines[0], len(lines)) == ("stopped; to continue, run the same command again", 2)
@@ -78,17 +78,19 @@ def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
 @pytest.mark.parametrize(
     ("given", "rounds", "line"),
     [
-        ({"answered": 3}, Rounds(budget_s=9.0), "every question of the table that further rounds can answer is "
+        ({"answered": 3}, RoundLimits(budget_s=9.0), "every question of the table that further rounds can answer is "
          "answered, after 3 rounds"),
-        ({"unsure": 1}, Rounds(number=4, within_pct=2.0), "1 trial is not known within 2 % yet, after 4 rounds; "
+        ({"unsure": 1}, RoundLimits(number=4, within_pct=2.0), "1 trial is not known within 2 % yet, after 4 rounds; "
          "--rounds 8 goes on"),
-        ({"unsure": 2, "is_over_budget": True}, Rounds(within_pct=2.0, budget_s=600.0), "the budget of 10 min has no "
-         "room for another process, and 2 trials are not known within 2 % yet; a longer --budget goes on with "
+        ({"unsure": 2, "is_over_budget": True}, RoundLimits(within_pct=2.0, budget_s=600.0), "the budget of 10 min "
+         "has no room for another process, and 2 trials are not known within 2 % yet; a longer --budget goes on with "
          "further rounds"),
-        ({}, Rounds(number=3), None),
+        ({}, RoundLimits(number=3), None),
     ],
 )  # fmt: skip
-def test_what_ended_further_rounds_is_said(given: dict[str, Any], rounds: Rounds, line: str | None) -> None:
+def test_what_ended_further_rounds_is_said(
+    given: dict[str, Any], rounds: RoundLimits, line: str | None
+) -> None:
     assert limits(rounds=rounds, **given).certainty.format_closing_line() == line
 
 

@@ -18,7 +18,7 @@ from gpubench.cli.main import main
     "moment",
     [
         "typer.core.TyperGroup.parse_args",
-        "gpubench.cli.usage.refuse_repeated",
+        "gpubench.cli.usage.refuse_repeated_options",
         "gpubench.commands.table.table",
     ],
 )

@@ -18,7 +18,7 @@ def test_the_list_names_every_model(place: Place) -> None:
     ended = place.run("data", "list")
     assert ended.returncode == 0
     names = ended.stdout.partition("models (--model):")[2].replace(",", " ").split()
-    assert set(catalog.list_models()) <= set(names)
+    assert set(catalog.list_model_names()) <= set(names)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])

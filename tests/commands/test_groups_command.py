@@ -10,7 +10,7 @@ import pytest
 from place import HELD, Place, all_gone, until
 from warm_command import Started
 
-from gpubench.results.counting import select_first_round
+from gpubench.results.counting import select_counting_of_first_round
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
@@ -22,7 +22,7 @@ BASE = (
 
 def chosen(place: Place) -> list[Record]:
     """The attempts that count: trials alone, then jobs in their order."""
-    found = select_first_round(Results(place.home / "out").read_records()).values()
+    found = select_counting_of_first_round(Results(place.home / "out").read_records()).values()
     return sorted(found, key=lambda r: (r.group or "", str(r.trial["cpu_sharing"]), r.job or ""))
 
 

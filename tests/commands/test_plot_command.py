@@ -15,7 +15,7 @@ import pytest
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.safe_name import make_safe_name
+from gpubench.basics.safe_name import make_safe_file_name
 from gpubench.commands.plot import plot as plot_folders
 from gpubench.render import draw
 from gpubench.render.pictures.pictures import KINDS
@@ -136,7 +136,7 @@ def test_for_a_paper_a_picture_fits_a_column_and_has_no_title(
 def test_where_vl_convert_is_missing_one_line_says_what_brings_it(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draw, "has_converter", lambda: False)
+    monkeypatch.setattr(draw, "has_vl_convert", lambda: False)
     with pytest.raises(UnusableError, match=r"pip install vl-convert-python"):
         plot_folders([results], out=None, formats=None, only=None, trial_id=None, is_paper=False)
 
@@ -158,7 +158,7 @@ def test_descriptions_need_no_converter() -> None:
     ],
 )  # fmt: skip
 def test_names_of_files_are_safe(name: str, safe: str) -> None:
-    assert make_safe_name(name, "picture") == safe
+    assert make_safe_file_name(name, "picture") == safe
 
 
 def test_the_docs_name_every_picture() -> None:

@@ -18,7 +18,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import bad_images, decoded, folder, resize, square
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.train.data import folder_source
 
 SEED = random.Random(7)
@@ -160,7 +160,7 @@ def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
     shutil.copytree(tree, copy, symlinks=True, ignore=lambda _, names: [n for n in names if n == "pipe.jpg"])
     for path in without:
         (copy / path).unlink(missing_ok=True)
-    clean, skipped = folder.find_folder_facts(copy), folder.find_folder_facts(tree, without)
+    clean, skipped = folder.collect_folder_facts(copy), folder.collect_folder_facts(tree, without)
     assert clean.fingerprint == skipped.fingerprint
     assert (clean.skipped_images, skipped.skipped_images) == (0, len(BAD))
     assert (skipped.train_images, skipped.val_images) == (clean.train_images, clean.val_images) == (16, 4)
@@ -172,8 +172,8 @@ def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
 
 
 def test_a_clean_folder_is_the_same_data_whether_or_not_bad_images_are_left_out(flat: Path) -> None:
-    assert folder.find_folder_facts(flat, []) == folder.find_folder_facts(flat)
-    assert folder.find_folder_facts(flat).skipped_images == 0
+    assert folder.collect_folder_facts(flat, []) == folder.collect_folder_facts(flat)
+    assert folder.collect_folder_facts(flat).skipped_images == 0
 
 
 def test_images_are_held_out_as_if_the_bad_ones_were_not_there(flat: Path) -> None:
@@ -185,18 +185,18 @@ def test_images_are_held_out_as_if_the_bad_ones_were_not_there(flat: Path) -> No
 def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
     cats = [f"cat/{path.name}" for path in sorted((flat / "cat").iterdir())]
     with pytest.raises(UsageError) as caught:
-        folder.find_folder_facts(flat, cats)
+        folder.collect_folder_facts(flat, cats)
     assert str(caught.value) == (
         f"no image of the class {flat}/cat can be decoded: repair them, or remove it"
     )
-    assert folder.find_folder_facts(flat, cats[1:]).num_classes == 3
+    assert folder.collect_folder_facts(flat, cats[1:]).num_classes == 3
 
 
 def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Path) -> None:
-    resized = resize.resize(tree, tmp_path / "small", size=8, without=without)
+    resized = resize.resize_folder(tree, tmp_path / "small", size=8, without=without)
     assert (resized.train_images, resized.val_images) == (16, 4)
     arrays = decoded.decode_folder(tree, tmp_path / "arrays", size=8, without=without)
-    assert [len(decoded.open_decoded(arrays, split)[1]) for split in ("train", "val")] == [16, 4]
+    assert [len(decoded.open_decoded_split(arrays, split)[1]) for split in ("train", "val")] == [16, 4]
     assert decoded.is_complete(arrays)
 
 
@@ -204,9 +204,9 @@ def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Pa
 def test_a_folder_of_gpubench_s_own_is_tried_too_and_keeps_its_size(
     flat: Path, tmp_path: Path, name: str, lost: int
 ) -> None:
-    made = resize.resize(flat, tmp_path / "small", size=8)
+    made = resize.resize_folder(flat, tmp_path / "small", size=8)
     (tmp_path / "small" / "train" / "ant" / name).write_bytes(b"damaged")
-    facts = folder.find_folder_facts(tmp_path / "small", [f"train/ant/{name}"])
+    facts = folder.collect_folder_facts(tmp_path / "small", [f"train/ant/{name}"])
     assert (facts.size, facts.skipped_images, facts.train_images) == (8, 1, made.train_images - lost)
     # Without a file that was never one of its images they are the same.
     assert (facts.fingerprint == made.fingerprint) is not bool(lost)
@@ -245,13 +245,13 @@ def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None
     file = parse_experiment('name = "x"\n[run]\nbad_images = "skip"\n', "x.toml")
     assert file.bad_images == "skip"
     assert parse_experiment(format_experiment(file, {}), "again").bad_images == "skip"
-    assert apply_options(file, Options()).bad_images == "skip"
-    assert apply_options(file, Options(bad_images="fail")).bad_images == "fail"
+    assert apply_options(file, ExperimentOptions()).bad_images == "skip"
+    assert apply_options(file, ExperimentOptions(bad_images="fail")).bad_images == "fail"
     plain = parse_experiment('name = "x"\n', "x.toml")
     assert plain.bad_images == "fail"
     # Earlier versions read the plan, too.
     assert "bad_images" not in format_experiment(plain, {})
-    assert apply_options(plain, Options(bad_images="skip")).bad_images == "skip"
+    assert apply_options(plain, ExperimentOptions(bad_images="skip")).bad_images == "skip"
     for wrong in ('"drop"', "true", '""'):
         with pytest.raises(UsageError, match="bad_images"):
             parse_experiment(f'name = "x"\n[run]\nbad_images = {wrong}\n', "x.toml")

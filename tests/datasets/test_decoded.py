@@ -15,7 +15,7 @@ def test_arrays_hold_the_images_in_the_order_of_the_listing(flat: Path) -> None:
     place = decoded.decode_folder(flat, size=16)
     for split in ("train", "val"):
         listing = folder.list_images(flat, split)
-        images, labels = decoded.open_decoded(place, split)
+        images, labels = decoded.open_decoded_split(place, split)
         assert images.shape == (len(listing), 3, 16, 16)
         assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
         assert labels.tolist() == [label for _, label in listing]
@@ -27,7 +27,7 @@ def test_arrays_hold_the_images_in_the_order_of_the_listing(flat: Path) -> None:
 def test_no_validation_images_give_an_empty_array(tmp_path: Path) -> None:
     (tmp_path / "one" / "a").mkdir(parents=True)
     Image.new("RGB", (9, 9)).save(tmp_path / "one" / "a" / "1.png")
-    images, labels = decoded.open_decoded(decoded.decode_folder(tmp_path / "one", size=8), "val")
+    images, labels = decoded.open_decoded_split(decoded.decode_folder(tmp_path / "one", size=8), "val")
     assert (images.shape, labels.shape) == ((0, 3, 8, 8), (0,))
 
 
@@ -36,6 +36,6 @@ def test_a_folder_that_lost_bytes_is_refused(flat: Path) -> None:
     with (place / "train.u8").open("r+b") as file:
         file.truncate(100)
     with pytest.raises(UnusableError, match="or not all of them"):
-        decoded.open_decoded(place, "train")
+        decoded.open_decoded_split(place, "train")
     with pytest.raises(UnusableError, match="no decoded images"):
-        decoded.open_decoded(flat, "train")
+        decoded.open_decoded_split(flat, "train")

@@ -79,17 +79,17 @@ def test_a_limit_is_spread_evenly_and_a_larger_one_contains_it(flat: Path, limit
 def test_the_fingerprint_is_of_the_content_not_of_the_place_or_the_time(flat: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "deep" / "copy"
     shutil.copytree(flat, elsewhere, copy_function=shutil.copyfile)
-    before = folder.find_folder_facts(flat)
-    after = folder.find_folder_facts(elsewhere)
+    before = folder.collect_folder_facts(flat)
+    after = folder.collect_folder_facts(elsewhere)
     assert after.fingerprint == before.fingerprint
     assert (before.root, after.root) == (str(flat), str(elsewhere))
     assert (before.train_images, before.val_images, before.num_classes) == (37, 3, 3)
 
     (elsewhere / "ant" / "001.jpg").rename(elsewhere / "ant" / "0010.jpg")
-    renamed = folder.find_folder_facts(elsewhere).fingerprint
+    renamed = folder.collect_folder_facts(elsewhere).fingerprint
     with (flat / "ant" / "001.jpg").open("ab") as file:
         file.write(b"\0")
-    assert len({before.fingerprint, renamed, folder.find_folder_facts(flat).fingerprint}) == 3
+    assert len({before.fingerprint, renamed, folder.collect_folder_facts(flat).fingerprint}) == 3
 
 
 def test_an_empty_folder_says_which_layout_is_expected(tmp_path: Path) -> None:
@@ -109,17 +109,17 @@ def test_an_image_that_is_no_file_is_named(flat: Path, kind: str) -> None:
         with socket.socket(socket.AF_UNIX) as end:
             end.bind(str(bad))
     with pytest.raises(UsageError, match=rf"^the image {bad} is no file") as caught:
-        folder.find_folder_facts(flat)
+        folder.collect_folder_facts(flat)
     assert "\n" not in str(caught.value)
 
 
 def test_a_link_in_circles_is_named(flat: Path) -> None:
     (flat / "ant" / "more").symlink_to(flat / "bee")
     # A link to another folder is as good as that folder.
-    assert folder.find_folder_facts(flat).train_images == 48
+    assert folder.collect_folder_facts(flat).train_images == 48
     (flat / "bee" / "back").symlink_to(flat / "ant")
     with pytest.raises(UsageError, match=r"^the link .*(more|back) leads back to a folder that it lies in"):
-        folder.find_folder_facts(flat)
+        folder.collect_folder_facts(flat)
 
 
 @pytest.mark.parametrize("what", ["ant", "ant/001.jpg"])
@@ -127,15 +127,15 @@ def test_what_must_not_be_read_is_named(room: Path, flat: Path, what: str) -> No
     """Root may read everything, so somebody else looks."""
     tree = shutil.copytree(flat, room / "flat")
     (tree / what).chmod(0)
-    reply = as_user(65534, lambda: folder.find_folder_facts(tree))
+    reply = as_user(65534, lambda: folder.collect_folder_facts(tree))
     (tree / what).chmod(0o755)
     assert re.fullmatch(rf"UnusableError: can't read the image.*{what}.*", reply)
     assert "ermission" in reply
 
 
 def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
-    before = folder.find_folder_facts(flat).train_images
+    before = folder.collect_folder_facts(flat).train_images
     (flat / "ant" / "loop.jpg").symlink_to("loop.jpg")
     with pytest.raises(UsageError, match=r"loop\.jpg (is a link|is no file).*--bad-images skip"):
-        folder.find_folder_facts(flat)
-    assert folder.find_folder_facts(flat, {"ant/loop.jpg"}).train_images == before
+        folder.collect_folder_facts(flat)
+    assert folder.collect_folder_facts(flat, {"ant/loop.jpg"}).train_images == before

@@ -18,7 +18,7 @@ from gpubench.plan.plan import Plan, expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.render.live import QuietView
 from gpubench.results.plans import read_stored_plans
-from gpubench.run.images import list_left_out_lines, store_left_out
+from gpubench.run.images import list_left_out_lines, store_left_out_names
 from gpubench.run.preparing import make_images
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema.record import Record
@@ -74,12 +74,12 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
             sources = DiskSources(experiment.bad_images)
             plan = expand_experiment(experiment, device="cpu", sources=sources)
             work = sweep_of(plan, place / "results", make_machine(None), sources=sources)
-            work.runner.results.create()
+            work.runner.results.create_folder()
             work.load()
             before = len(work.records)
             store_plan(work)
-            store_left_out(sources, work.runner.results)
-            make_images(work, work.list_round(1), QuietView(), lambda: False)
+            store_left_out_names(sources, work.runner.results)
+            make_images(work, work.list_planned_of_round(1), QuietView(), lambda: False)
             run_with(server, work, QuietView())
             records[policy] = work.records[before:]
             told = list_left_out_lines(sources, work.runner.results)

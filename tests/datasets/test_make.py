@@ -65,7 +65,7 @@ def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
     assert (
         facts.fingerprint
         == make.make_procedural_marker(40, 8, 4, 0, (48, 36)).fingerprint
-        == folder.find_folder_facts(root).fingerprint
+        == folder.collect_folder_facts(root).fingerprint
     )
     assert json.loads((root / marker.NAME).read_text())["fingerprint"] == facts.fingerprint
     assert (seen[0], seen[-1]) == ((0, 48), (48, 48))
@@ -89,7 +89,7 @@ def test_every_part_of_the_recipe_has_its_own_fingerprint_and_place() -> None:
         make.make_procedural_marker(size=(96, 72)),
     ]
     assert len({recipe.fingerprint for recipe in recipes}) == len(recipes)
-    assert len({make.find_default_root(recipe) for recipe in recipes}) == len(recipes)
+    assert len({make.make_procedural_root_path(recipe) for recipe in recipes}) == len(recipes)
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
     assert [process.returncode for process in both] == [0, 0], outputs
     calls = sorted(int(out) for out, _ in outputs)
     assert calls[0] == 0 < calls[1]
-    assert folder.find_folder_facts(tmp_path / "made").train_images == 120
+    assert folder.collect_folder_facts(tmp_path / "made").train_images == 120
     assert sorted(p.name for p in tmp_path.iterdir()) == [".made.lock", "made"]
 
 
@@ -162,7 +162,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 def test_a_folder_that_lost_an_image_is_neither_done_nor_of_that_fingerprint(tmp_path: Path) -> None:
     made = make.make_procedural_images(tmp_path / "made", **SMALL)
     Path(folder.list_images(tmp_path / "made", "train")[5][0]).unlink()
-    assert folder.find_folder_facts(tmp_path / "made").fingerprint != made.fingerprint
+    assert folder.collect_folder_facts(tmp_path / "made").fingerprint != made.fingerprint
     with pytest.raises(UnusableError, match="lost or gained files"):
         make.make_procedural_images(tmp_path / "made", **SMALL)
 

@@ -14,11 +14,11 @@ SAID = "from gpubench.datasets import procedural as p; import hashlib; "
 
 
 def digest(seed: int, split: str, index: int) -> str:
-    return hashlib.sha256(procedural.encode_jpeg(procedural.draw(seed, split, index, 16))).hexdigest()
+    return hashlib.sha256(procedural.encode_jpeg(procedural.draw_image(seed, split, index, 16))).hexdigest()
 
 
 def test_the_same_bytes_again_and_in_another_process() -> None:
-    code = SAID + "print(hashlib.sha256(p.encode_jpeg(p.draw(7, 'val', 3, 16))).hexdigest())"
+    code = SAID + "print(hashlib.sha256(p.encode_jpeg(p.draw_image(7, 'val', 3, 16))).hexdigest())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first = digest(7, "val", 3)
     digest(7, "train", 4)  # what was drawn in between plays no part
@@ -32,7 +32,7 @@ def test_seed_split_and_index_each_give_another_image() -> None:
 
 
 def test_default_images_have_the_size_and_entropy_of_photographs() -> None:
-    images = [procedural.draw(0, "train", index, 16) for index in range(16)]
+    images = [procedural.draw_image(0, "train", index, 16) for index in range(16)]
     files = [procedural.encode_jpeg(image) for image in images]
     mean = sum(map(len, files)) / len(files)
     assert 80_000 < mean < 110_000
@@ -47,7 +47,7 @@ def test_default_images_have_the_size_and_entropy_of_photographs() -> None:
 @pytest.mark.parametrize(("width", "height"), [(16, 16), (24, 18), (96, 72), (300, 20), (1300, 900)])
 def test_other_sizes_can_be_drawn(width: int, height: int) -> None:
     for index in range(4):
-        assert max(procedural.draw(0, "train", index, 4, width, height).size) == max(width, height)
+        assert max(procedural.draw_image(0, "train", index, 4, width, height).size) == max(width, height)
 
 
 def test_class_names_sort_in_the_order_of_their_labels_and_the_built_in_ones_differ_in_kind() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.basics.errors import GpubenchError, UnusableError
-from gpubench.basics.safe_name import make_safe_name
-from gpubench.render.draw import draw_file
+from gpubench.basics.safe_name import make_safe_file_name
+from gpubench.render.draw import draw_file_bytes
 from gpubench.render.pictures.pictures import Picture, list_pictures
 from gpubench.results.whole_file import write_whole
 
@@ -43,8 +43,8 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
 def draw_pictures(folder: Path, pictures: Iterable[Picture]) -> Iterator[tuple[Path, bytes]]:
     """Each path in a results folder with what is to stand there."""
     for picture in pictures:
-        path = folder / "plots" / f"{make_safe_name(picture.name, 'picture')}.svg"
-        yield path, draw_file(picture.description, "svg")
+        path = folder / "plots" / f"{make_safe_file_name(picture.name, 'picture')}.svg"
+        yield path, draw_file_bytes(picture.description, "svg")
 
 
 def list_main(home: Path, name: str) -> list[Picture]:
@@ -61,7 +61,8 @@ def begin_page(pictures: Sequence[Picture]) -> str:
     """What stands below the heading of a folder's page: what was found, and its pictures."""
     found = " ".join(f"**{picture.title}.**" for picture in pictures)
     shown = [
-        f"![{picture.title}](plots/{make_safe_name(picture.name, 'picture')}.svg)" for picture in pictures
+        f"![{picture.title}](plots/{make_safe_file_name(picture.name, 'picture')}.svg)"
+        for picture in pictures
     ]
     return "\n\n".join([found, *shown])
 

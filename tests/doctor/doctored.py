@@ -11,7 +11,7 @@ from gpubench.doctor.context import CheckContext, CheckResult, TorchReport
 from gpubench.node.environment import Machine, list_visible_gpus
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 
 
 def context(
@@ -28,7 +28,7 @@ def context(
         nvml=nvml,
         machine=machine,
         environ=environ,
-        experiment=read_experiment(None, Options(), has_gpu=bool(machine.gpus)),
+        experiment=read_experiment(None, ExperimentOptions(), has_gpu=bool(machine.gpus)),
         ask_torch=lambda: told or TorchReport(pid=1),
     )
 

@@ -46,7 +46,7 @@ def at_gpus(here: CheckContext) -> list[CheckResult]:
     return [
         *(finding for check in checks for finding in check(here)),
         *gpus.check_others_on_gpus(here, seconds=0.01),
-        *gpus.check_readings(here),
+        *gpus.check_gpu_readings(here),
     ]
 
 
@@ -101,7 +101,7 @@ def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error:
 def test_what_stands_in_is_a_doubt_and_what_is_lost_a_no(
     broken: set[str], name: str, verdict: str, cost: str
 ) -> None:
-    finding = not_ok(list(gpus.check_readings(context(Healthy(broken=broken)))))[name]
+    finding = not_ok(list(gpus.check_gpu_readings(context(Healthy(broken=broken)))))[name]
     assert finding.verdict == verdict
     assert cost in finding.found
 
@@ -113,7 +113,7 @@ def test_no_gpu_draws_0_w() -> None:
 
 
 def test_an_empty_buffer_is_none() -> None:
-    wrong = not_ok(list(gpus.check_readings(context(FakeNvml()))))
+    wrong = not_ok(list(gpus.check_gpu_readings(context(FakeNvml()))))
     assert "keeps no buffer" in wrong["GPU time buffer"].found
     assert "keeps no buffer" in wrong["power buffer"].found
 

@@ -14,7 +14,7 @@ from doctored import by_name, context
 from fake_nvml import FakeNvml
 
 from gpubench.doctor import host
-from gpubench.node.allocation import find_allocation
+from gpubench.node.allocation import find_slurm_allocation
 from gpubench.node.watch import host as watched
 from gpubench.node.watch import host_load
 
@@ -29,7 +29,7 @@ def test_a_busy_host_is_a_doubt(monkeypatch: pytest.MonkeyPatch, busy: float, ve
 
 def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: Any) -> Any:
-        raise watched.HostError("a sandboxed kernel")
+        raise watched.HostReadingError("a sandboxed kernel")
 
     monkeypatch.setattr(host_load.host, "read_cpu_time", nothing)
     monkeypatch.setattr(watched.ProcessTree, "read_pss_mib", nothing)
@@ -41,13 +41,16 @@ def test_a_sandboxed_proc_costs_columns(monkeypatch: pytest.MonkeyPatch) -> None
 def test_shared_memory(monkeypatch: pytest.MonkeyPatch, free: int, verdict: str) -> None:
     monkeypatch.setattr(host.shutil, "disk_usage", lambda _: Usage(free, 0, free))
     machine = dataclasses.replace(scripted.computer(gpus=1), cpu_count=16)
-    assert by_name(host.check_limits(context(machine=machine)))["shared memory"].verdict == verdict
+    assert (
+        by_name(host.check_shared_memory_and_files(context(machine=machine)))["shared memory"].verdict
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(("soft", "verdict"), [(1024, "doubt"), (4096, "ok"), (resource.RLIM_INFINITY, "ok")])
 def test_open_files(monkeypatch: pytest.MonkeyPatch, soft: int, verdict: str) -> None:
     monkeypatch.setattr(host.resource, "getrlimit", lambda _: (soft, soft))
-    assert by_name(host.check_limits(context()))["open files"].verdict == verdict
+    assert by_name(host.check_shared_memory_and_files(context()))["open files"].verdict == verdict
 
 
 JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
@@ -55,7 +58,7 @@ JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
 
 def in_job(gpus: int = 0, **more: str) -> Any:
     environ = JOB | more
-    machine = dataclasses.replace(scripted.computer(gpus=gpus), allocation=find_allocation(environ))
+    machine = dataclasses.replace(scripted.computer(gpus=gpus), allocation=find_slurm_allocation(environ))
     return by_name(host.check_slurm_job(context(FakeNvml() if gpus else None, machine, environ=environ)))
 
 

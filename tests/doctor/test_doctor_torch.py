@@ -17,7 +17,7 @@ from fake_nvml import FakeNvml, gpu
 
 from gpubench.doctor import remedies, torch_works
 from gpubench.doctor.context import CheckResult, TorchReport
-from gpubench.doctor.probe import Probe
+from gpubench.doctor.probe import TorchProbe
 from gpubench.node.environment import Gpu
 from gpubench.node.launch.faults import explain_fault
 from gpubench.node.watch.nvml import Nvml
@@ -48,7 +48,7 @@ def findings(told: TorchReport, nvml: Nvml | None = None) -> Mapping[str, CheckR
     checks = (
         torch_works.check_imports,
         torch_works.check_cuda,
-        torch_works.check_process_memory,
+        torch_works.check_driver_process_memory,
         torch_works.check_ranks,
     )
     return by_name(finding for check in checks for finding in check(here))
@@ -166,7 +166,7 @@ def fake_torch(folder: Path, body: str) -> dict[str, str]:
 def test_a_child_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
     began = time.monotonic()
     environ = fake_torch(tmp_path, "import time; time.sleep(600)")
-    with Probe([], environ=environ, import_limit_s=0.5) as probe:
+    with TorchProbe([], environ=environ, import_limit_s=0.5) as probe:
         told = probe.read_report()
         assert told.imported is None
         assert "0.5 s" in told.trouble
@@ -179,7 +179,7 @@ def test_a_child_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
 def test_gpus_that_are_not_there_have_their_reason_and_hold_nothing_back() -> None:
     """The whole course of the child, NCCL's ranks included, on a machine where CUDA can't start."""
     environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    with Probe(["GPU-nowhere", "GPU-elsewhere"], environ=environ) as probe:
+    with TorchProbe(["GPU-nowhere", "GPU-elsewhere"], environ=environ) as probe:
         told = probe.read_report()
         assert told.imported is not None
         assert told.trouble == ""

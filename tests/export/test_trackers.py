@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from warm_command import WarmCommand
 
-from gpubench.export.formats import TRACKERS, need_package
+from gpubench.export.formats import TRACKERS, check_package_installed
 from gpubench.results.packed import PACKED, unpack_folder
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
@@ -152,4 +152,4 @@ def test_names_are_checked_and_forms_refused(export: Export, stored: Path):
 
 def test_a_package_that_is_missing_is_named():
     with pytest.raises(Exception, match=r"needs no_such_package.*pip install no_such_package"):
-        need_package("this", "no_such_package")
+        check_package_installed("this", "no_such_package")

@@ -35,7 +35,7 @@ from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import Sheet
 from gpubench.render import words
 from gpubench.schema.columns import COLUMNS, Column
-from gpubench.schema.kinds import find_kind, format_value_text, parse_moment
+from gpubench.schema.kinds import find_column_kind, format_value_text, parse_moment
 
 RAW = ("table", "trials", "epochs", "environment", "doubts", "columns")
 
@@ -81,7 +81,7 @@ def convert(column: Column, value: Any) -> Any:
     """What a spreadsheet holds of a value."""
     if isinstance(value, float):  # XlsxWriter writes 16 digits
         return pytest.approx(value, rel=1e-15, abs=0)
-    if find_kind(column) == "moment" and (date := parse_moment(value)):
+    if find_column_kind(column) == "moment" and (date := parse_moment(value)):
         return date
     return format_value_text(value) if isinstance(value, (list, tuple)) else value
 
@@ -123,7 +123,9 @@ DATES = st.none() | st.datetimes(datetime(2000, 1, 1)).map(lambda date: date.iso
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(
-        st.fixed_dictionaries({c.name: DATES if find_kind(c) == "moment" else values_of(c) for c in COLUMNS}),
+        st.fixed_dictionaries(
+            {c.name: DATES if find_column_kind(c) == "moment" else values_of(c) for c in COLUMNS}
+        ),
         min_size=1,
         max_size=3,
     )
@@ -135,7 +137,7 @@ def test_a_sheet_holds_what_it_is_given_whatever_is_missing(lines: list[dict[str
     sheet = Sheet(name="trials", columns=COLUMNS, lines=values)
     out = io.BytesIO()
     with Workbook(out, {"constant_memory": True}) as book:
-        workbook.write_lines(book, sheet, lambda **look: book.add_format(look))
+        workbook.write_sheet(book, sheet, lambda **look: book.add_format(look))
     assert_holds(openpyxl.load_workbook(out), sheet)
 
 
@@ -200,7 +202,7 @@ def test_names_of_sheets_are_short_and_unlike() -> None:
     taken = {"history", "table"}
     long = "a name that is far longer than a sheet's may be"
     wanted = [long, long, long.upper(), "TABLE", "a/b:c*[d]?\\", "'x'", "", "\ud800", "History"]
-    found = [workbook.name_sheet(name, taken) for name in wanted]
+    found = [workbook.make_sheet_name(name, taken) for name in wanted]
     assert len({name.lower() for name in found}) == len(found)
     for name in found:
         assert 0 < len(name) <= 31

@@ -14,16 +14,16 @@ from whole_conversations import RICH, STREAMED, WHOLE
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
-from gpubench.node.allocation import find_time_limit
+from gpubench.node.allocation import find_job_time_limit
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
-from gpubench.node.parts.files import encode, read_answer
+from gpubench.node.parts.files import encode_json_line, parse_answer
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, split_sbatch_arguments
 from gpubench.plan.batch_script import parse_time_limit as batch_seconds
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.csv_text import format_csv
 from gpubench.results.plans import read_stored_plans
 from gpubench.results.rows import list_epoch_rows, make_row
@@ -73,7 +73,7 @@ def _plan(text: bytes, folder: Path) -> None:
     if problems:
         raise RefusedError(problems[0].removeprefix(str(folder)))
     for one in found:
-        one.facts.format_local_start()
+        one.facts.format_stored_at_local()
 
 
 def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
@@ -106,7 +106,7 @@ def _options(text: bytes, _: Path) -> None:
             given[name].append(value)
         else:
             fields[name] = value
-    options = Options(
+    options = ExperimentOptions(
         fields=fields,
         zips=tuple(given["zip"]),
         excludes=tuple(given["exclude"]),
@@ -190,7 +190,7 @@ def _time_left(text: bytes, _: Path) -> None:
     """What squeue says of a job's time."""
     told = text.decode(errors="surrogateescape")
     try:
-        found = find_time_limit({}, "7", ask=lambda _: told)
+        found = find_job_time_limit({}, "7", ask=lambda _: told)
     except Unmeasured as why:
         raise RefusedError(str(why)) from None
     assert found is None or (found.left_s >= 0 and found.whole_s > 0)
@@ -224,7 +224,7 @@ def _stored_plan() -> bytes:
 
 def _part(text: bytes, _: Path) -> None:
     try:
-        read_answer(Attempt, text)
+        parse_answer(Attempt, text)
     except (ValueError, RecursionError) as error:
         raise RefusedError(str(error)) from None
 
@@ -267,7 +267,7 @@ GIVEN = {
         "max_sm_clock_mhz": None,
     },
 }
-NOTHING_MORE = json.loads(encode(Attempt(launched=0.0, finished=0.0)))
+NOTHING_MORE = json.loads(encode_json_line(Attempt(launched=0.0, finished=0.0)))
 PART = json.dumps(NOTHING_MORE | GIVEN | {"watched": NOTHING_MORE["watched"] | GIVEN["watched"]}).encode()
 """What a part of a trial on a further node writes."""
 

@@ -7,21 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.allocation import Allocation, TimeLimit, find_allocation, find_time_limit, parse_time
+from gpubench.node.allocation import (
+    JobTimeLimit,
+    SlurmAllocation,
+    find_job_time_limit,
+    find_slurm_allocation,
+    parse_slurm_time,
+)
 from gpubench.schema.missing import Unmeasured
 
 
 def test_outside_a_job_there_is_none() -> None:
-    assert find_allocation({}) is None
-    assert find_allocation({"SLURM_JOB_ID": ""}) is None
+    assert find_slurm_allocation({}) is None
+    assert find_slurm_allocation({"SLURM_JOB_ID": ""}) is None
 
 
 def test_the_environment_tells_job_node_and_partition() -> None:
     told = {"SLURM_JOB_ID": "12", "SLURMD_NODENAME": "n1", "SLURM_JOB_PARTITION": "gpu"}
-    found = find_allocation(told)
-    assert found == Allocation(job_id="12", node="n1", partition="gpu")
-    assert found.description == "SLURM job 12"
-    assert find_allocation({"SLURM_JOB_ID": "12"}) == Allocation(job_id="12", node=None, partition=None)
+    found = find_slurm_allocation(told)
+    assert found == SlurmAllocation(job_id="12", node="n1", partition="gpu")
+    assert found.job_label == "SLURM job 12"
+    assert find_slurm_allocation({"SLURM_JOB_ID": "12"}) == SlurmAllocation(
+        job_id="12", node=None, partition=None
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,7 +40,7 @@ def test_the_environment_tells_job_node_and_partition() -> None:
     ],
 )  # fmt: skip
 def test_slurm_s_times_are_read(text: str, expected: float | None) -> None:
-    assert parse_time(text) == expected
+    assert parse_slurm_time(text) == expected
 
 
 def never_stop(job_id: str) -> str:
@@ -41,7 +49,7 @@ def never_stop(job_id: str) -> str:
 
 def test_the_end_is_taken_from_the_environment_where_it_is_there() -> None:
     told = {"SLURM_JOB_START_TIME": "1000", "SLURM_JOB_END_TIME": "4600"}
-    assert find_time_limit(told, "7", ask=never_stop, now=lambda: 1600.0) == TimeLimit(
+    assert find_job_time_limit(told, "7", ask=never_stop, now=lambda: 1600.0) == JobTimeLimit(
         left_s=3000.0, whole_s=3600.0
     )
 
@@ -53,9 +61,9 @@ def test_else_squeue_is_asked_once() -> None:
         asked.append(job_id)
         return f"{job_id}|50:00|1:00:00"
 
-    assert find_time_limit({}, "7", ask=answer) == TimeLimit(left_s=3000.0, whole_s=3600.0)
+    assert find_job_time_limit({}, "7", ask=answer) == JobTimeLimit(left_s=3000.0, whole_s=3600.0)
     assert asked == ["7"]
-    assert find_time_limit({"SLURM_JOB_END_TIME": "4600"}, "7", ask=answer) is not None
+    assert find_job_time_limit({"SLURM_JOB_END_TIME": "4600"}, "7", ask=answer) is not None
     # An end without a beginning does not tell how long the job is.
     assert asked == ["7", "7"]
 
@@ -63,7 +71,7 @@ def test_else_squeue_is_asked_once() -> None:
 def test_of_an_array_s_tasks_the_job_s_own_line_counts() -> None:
     """The last task has the array's id, and `squeue` then tells of all tasks."""
     said = "8|9:57|10:00\n7|4:00|5:00\n9|9:57|10:00"
-    assert find_time_limit({}, "7", ask=lambda _: said) == TimeLimit(left_s=240.0, whole_s=300.0)
+    assert find_job_time_limit({}, "7", ask=lambda _: said) == JobTimeLimit(left_s=240.0, whole_s=300.0)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,7 @@ def test_of_an_array_s_tasks_the_job_s_own_line_counts() -> None:
 )
 def test_what_squeue_does_not_tell_is_not_made_up(said: str) -> None:
     with pytest.raises(Unmeasured, match="squeue said"):
-        find_time_limit({}, "7", ask=lambda _: said)
+        find_job_time_limit({}, "7", ask=lambda _: said)
 
 
 @pytest.mark.parametrize("own", ["2", "8"])
@@ -93,7 +101,7 @@ def test_of_an_array_s_jobs_its_own_is_read(
     program.write_text("#!/bin/sh\nprintf '7|5:00|1:00:00\\n2|50:00|1:00:00\\n8|50:00|1:00:00\\n'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert find_time_limit({}, own) == TimeLimit(left_s=3000.0, whole_s=3600.0)
+    assert find_job_time_limit({}, own) == JobTimeLimit(left_s=3000.0, whole_s=3600.0)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +136,7 @@ def test_of_an_array_s_jobs_its_own_is_read(
     ],
 )
 def test_a_task_has_the_cpus_that_it_was_given(told: dict[str, str], cpus: int | None) -> None:
-    found = find_allocation({"SLURM_JOB_ID": "7", **told})
+    found = find_slurm_allocation({"SLURM_JOB_ID": "7", **told})
     assert found is not None
     assert found.cpus == cpus
 
@@ -142,7 +150,7 @@ def test_a_task_has_the_cpus_that_it_was_given(told: dict[str, str], cpus: int |
     ],
 )
 def test_slurm_tells_that_a_job_was_given_gpus(told: dict[str, str], gpus: str) -> None:
-    found = find_allocation({"SLURM_JOB_ID": "7", **told})
+    found = find_slurm_allocation({"SLURM_JOB_ID": "7", **told})
     assert found is not None
     assert found.gpus == gpus
 
@@ -158,6 +166,6 @@ def test_slurm_tells_that_a_job_was_given_gpus(told: dict[str, str], gpus: str) 
     ],
 )
 def test_a_job_has_the_memory_that_it_was_given(told: dict[str, str], memory_mib: int | None) -> None:
-    found = find_allocation({"SLURM_JOB_ID": "7", **told})
+    found = find_slurm_allocation({"SLURM_JOB_ID": "7", **told})
     assert found is not None
     assert found.memory_mib == memory_mib

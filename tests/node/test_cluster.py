@@ -20,13 +20,13 @@ from telling_model import DIES, weights, write
 from gpubench.node import environment
 from gpubench.node.cluster import Cluster
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.node.locks import Locks
+from gpubench.node.locks import SweepLocks
 from gpubench.node.node import Node
 from gpubench.node.parts.files import PreparePart, RunPart, open_parts_folder
-from gpubench.node.parts.process import PartCommand, PartProcess, close_all
+from gpubench.node.parts.process import PartCommand, PartProcess, close_all_parts
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
-from gpubench.record.training import read_outcome
+from gpubench.record.training import make_outcome
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import End, Hello
 from gpubench.schema.order import TrialOrder
@@ -76,7 +76,7 @@ class Two:
             should_stop=should_stop,
             look=look,
         )
-        ended = read_outcome(job, resolved, done, done.forced)
+        ended = make_outcome(job, resolved, done, done.forced)
         return done, (ended.status, ended.reason), order.log.read_text()
 
     def order(self, folder: Path, **fields: Any) -> tuple[TrialOrder, Any, Any]:
@@ -220,9 +220,9 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
 
 @pytest.mark.slow
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
-    gpu, hold = f"GPU-{secrets.token_hex(8)}", Locks()
+    gpu, hold = f"GPU-{secrets.token_hex(8)}", SweepLocks()
     order = structs.replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
-    assert hold.take([gpu]) == []
+    assert hold.take_free([gpu]) == []
     try:
         assert f"measures on {gpu}; wait" in why_ended(order)
     finally:
@@ -240,7 +240,7 @@ def why_ended(order: TrialOrder) -> str:
             until(lambda: process.has_ended, "the part's end")
             return str(process.read_attempt().forced)
         finally:
-            close_all([process])
+            close_all_parts([process])
 
 
 @pytest.mark.slow

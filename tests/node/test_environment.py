@@ -8,15 +8,15 @@ import pytest
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
-from gpubench.node.cgroup import Quota, find_cpu_quota
+from gpubench.node.cgroup import CpuQuota, find_cpu_quota
 from gpubench.node.environment import (
     Gpu,
     Machine,
     collect_environment_facts,
-    find_memory_mib,
+    find_usable_memory_mib,
     list_visible_gpus,
+    make_hardware_key,
     make_machine,
-    make_machine_key,
 )
 from gpubench.plan.shares import count_default_workers
 from gpubench.schema.columns import ENVIRONMENT
@@ -130,7 +130,7 @@ def test_cpu_quotas(
 
 
 def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | None) -> Machine:
-    found = None if quota is None else Quota(cpus=quota, usage_file="/usage")
+    found = None if quota is None else CpuQuota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(environment, "find_cpu_quota", lambda: found)
     return make_machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})
@@ -172,10 +172,10 @@ def test_what_the_driver_keeps_of_a_gpu_stands_beside_a_result(
 def test_machine_key_names_what_a_result_depends_on() -> None:
     here = make_machine(Inventory(FOUR), {"CUDA_VISIBLE_DEVICES": "1"})
     assert here.gpus == (Gpu(index=0, uuid="GPU-ab11", name="NVIDIA H200", memory_mib=143771),)
-    assert make_machine_key(here, "cuda") == "NVIDIA H200, 143771 MiB"
-    assert make_machine_key(here, "cpu") == here.cpu_name != ""
+    assert make_hardware_key(here, "cuda") == "NVIDIA H200, 143771 MiB"
+    assert make_hardware_key(here, "cpu") == here.cpu_name != ""
     with pytest.raises(UnusableError, match="no GPU"):
-        make_machine_key(make_machine(None, {}), "cuda")
+        make_hardware_key(make_machine(None, {}), "cuda")
 
 
 def test_facts_are_the_environment_columns_and_import_no_torch() -> None:
@@ -248,7 +248,7 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
     own.mkdir(parents=True)
 
     def found(granted: int | None) -> int | None:
-        return find_memory_mib(granted, membership, mount, meminfo)
+        return find_usable_memory_mib(granted, membership, mount, meminfo)
 
     assert found(None) == 8192
     assert found(4000) == 4000
@@ -262,24 +262,24 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
     old.mkdir(parents=True)
     (old / "memory.limit_in_bytes").write_text(f"{700 << 20}\n")
     assert found(None) == 700
-    assert find_memory_mib(None, tmp_path / "no", mount, tmp_path / "no") is None
+    assert find_usable_memory_mib(None, tmp_path / "no", mount, tmp_path / "no") is None
 
 
 def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
     cpus = os.sched_getaffinity(0)
     alone = make_machine(None, {})
-    assert not alone.is_unbound
+    assert not alone.has_unbound_cpus
     assert alone.sentence_start == "this machine shows"
     if len(cpus) < 2:
         pytest.skip("one CPU can't be given a part of")
     some = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1"}
-    assert make_machine(None, some).is_unbound
+    assert make_machine(None, some).has_unbound_cpus
     assert make_machine(None, some).cpu_count == 1
     assert make_machine(None, some).sentence_start == "SLURM job 7 was given"
-    assert not make_machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).is_unbound
+    assert not make_machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).has_unbound_cpus
     os.sched_setaffinity(0, {min(cpus)})
     try:
-        assert not make_machine(None, some).is_unbound
+        assert not make_machine(None, some).has_unbound_cpus
     finally:
         os.sched_setaffinity(0, cpus)
 
@@ -309,7 +309,7 @@ def test_the_ranks_of_a_trial_share_the_cpus_of_a_grant_of_two_gpus(
     monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: set(range(16)))
     monkeypatch.setattr(environment, "find_cpu_quota", lambda: None)
     seen = make_machine(Inventory(FOUR[:2]), OF_TWO_GPUS | more)
-    assert (len(seen.gpus), seen.cpu_count, seen.is_unbound) == (2, 4, True)
+    assert (len(seen.gpus), seen.cpu_count, seen.has_unbound_cpus) == (2, 4, True)
     # All four load for a trial on one GPU; two for each rank of one on both.
     workers = [count_default_workers(seen.cpu_count, ranks, "cuda") for ranks in (1, 2)]
     assert workers == [4, 4]

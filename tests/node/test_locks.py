@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from gpubench.node.locks import Locks
+from gpubench.node.locks import SweepLocks
 
 
 @pytest.fixture
@@ -18,38 +18,38 @@ def names() -> list[str]:
 
 
 def test_what_one_has_another_does_not_get_until_it_is_given_up(names: list[str]) -> None:
-    first, second = Locks(), Locks()
-    assert first.take(names[:2]) == []
-    assert second.take(names[1:3]) == [names[1]]
-    assert first.take(names[:1]) == [], "its own"
-    assert first.take(names[2:]) == [names[2]]
+    first, second = SweepLocks(), SweepLocks()
+    assert first.take_free(names[:2]) == []
+    assert second.take_free(names[1:3]) == [names[1]]
+    assert first.take_free(names[:1]) == [], "its own"
+    assert first.take_free(names[2:]) == [names[2]]
     first.release()
-    assert second.take(names[:2]) == []
+    assert second.take_free(names[:2]) == []
 
 
 def test_all_are_taken_or_none(names: list[str]) -> None:
-    first, second = Locks(), Locks()
-    assert first.take_all(names[:2])
-    assert not second.take_all(names[1:3])
-    assert Locks().take(names[2:3]) == [], "not even a part of the refused ones is held"
-    assert first.take_all(names[:2]), "again, for its next trial"
-    assert first.take_all(names[3:])
-    assert second.take_all(names[:2]), "what it had before is free"
+    first, second = SweepLocks(), SweepLocks()
+    assert first.try_take_all(names[:2])
+    assert not second.try_take_all(names[1:3])
+    assert SweepLocks().take_free(names[2:3]) == [], "not even a part of the refused ones is held"
+    assert first.try_take_all(names[:2]), "again, for its next trial"
+    assert first.try_take_all(names[3:])
+    assert second.try_take_all(names[:2]), "what it had before is free"
 
 
 def test_what_a_killed_one_held_is_free_at_once(names: list[str]) -> None:
     reads, writes = os.pipe()
     if (pid := os.fork()) == 0:
-        lock = Locks()
-        os.write(writes, b"1" if lock.take_all(names) else b"0")
+        lock = SweepLocks()
+        os.write(writes, b"1" if lock.try_take_all(names) else b"0")
         signal.pause()
     assert os.read(reads, 1) == b"1"
-    assert Locks().take(names) == names
+    assert SweepLocks().take_free(names) == names
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    assert Locks().take(names) == []
+    assert SweepLocks().take_free(names) == []
 
 
 def test_where_the_kernel_gives_no_address_nobody_is_refused() -> None:
     longer_than_any_address = "x" * 200
-    assert Locks().take([longer_than_any_address]) == []
+    assert SweepLocks().take_free([longer_than_any_address]) == []

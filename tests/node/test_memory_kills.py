@@ -30,11 +30,11 @@ def test_where_it_is_told(tmp_path: Path, membership: str, file: str, text: str,
     path.write_text(text.format(4))
     found = find_oom_kill_counter(tmp_path / "cgroup", tmp_path / "sys", tmp_path / "vmstat")
     assert found is not None
-    assert (found.count(), found.where) == (4, where)
+    assert (found.read_kill_count(), found.where) == (4, where)
     path.write_text(text.format(6))
-    assert found.count() == 6
+    assert found.read_kill_count() == 6
     path.unlink()
-    assert found.count() == 0
+    assert found.read_kill_count() == 0
 
 
 def test_the_nearest_counts(tmp_path: Path) -> None:
@@ -44,4 +44,4 @@ def test_the_nearest_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.events").write_text(V2.format(50))
     found = find_oom_kill_counter(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat")
     assert found is not None
-    assert found.count() == 1
+    assert found.read_kill_count() == 1

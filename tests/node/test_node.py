@@ -20,7 +20,7 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
@@ -61,13 +61,13 @@ class ByWire(Node):
 
 def swept(folder: Path, kind: type[Node], launcher: Scripted, *jobs: str) -> list[Record]:
     """The records of trials on one GPU, and of all jobs side by side."""
-    experiment = apply_options(parse_experiment(BASE, "test"), Options(jobs=jobs))
+    experiment = apply_options(parse_experiment(BASE, "test"), ExperimentOptions(jobs=jobs))
     machine = scripted.computer(1, cpus=4)
     plan = make_plan(experiment, machine, DiskSources(), "given")
     work = sweep_of(plan, folder, machine)
     node = node_of(machine, Driver(mib={os.getpid(): 700.0}))
     work.runner.node = kind(nvml=node.nvml, machine=machine)
-    work.runner.results.create()
+    work.runner.results.create_folder()
     run_with(launcher, work, Heard())
     return sorted(
         work.runner.results.read_records(), key=lambda r: (r.group or "", r.trial["batch_size"] or 0)

@@ -17,14 +17,14 @@ from swept import swept
 from whole_rows import row_with
 
 import gpubench
-from gpubench.analyze.folder import Folder, build_folder
+from gpubench.analyze.folder import Folder, build_folder_from_rows
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.export import sheets
 from gpubench.notebook import LoadedFolders
 from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, SAMPLE_COLUMNS
-from gpubench.schema.kinds import find_kind, format_value_text
+from gpubench.schema.kinds import find_column_kind, format_value_text
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 from gpubench.schema.samples import SAMPLE_HEADER
@@ -44,7 +44,7 @@ def copies() -> LoadedFolders:
 
 def folder_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
     """A folder with these rows, and records that count."""
-    return build_folder(Path("/nowhere/by-hand"), rows, records=tuple(records))
+    return build_folder_from_rows(Path("/nowhere/by-hand"), rows, records=tuple(records))
 
 
 def is_same(found: Any, value: Any, form: str) -> bool:
@@ -66,9 +66,9 @@ def test_trials_hold_every_column_of_trials_csv_and_every_value(name: str) -> No
     assert len(trials) == len(runs) > 0
     for column in COLUMNS:
         if column.name != "doubts":  # repeats that lie apart have one more
-            values = [value for (value,) in sheets.list_lines(runs, [column.name])]
+            values = [value for (value,) in sheets.list_frame_lines(runs, [column.name])]
             for cell, value in zip(trials[column.name], values, strict=True):
-                assert is_same(cell, value, find_kind(column)), column.name
+                assert is_same(cell, value, find_column_kind(column)), column.name
 
 
 def test_dtypes_are_those_of_the_columns(copies: LoadedFolders) -> None:

@@ -13,8 +13,8 @@ import pytest
 from gpubench.basics.errors import UsageError
 from gpubench.plan.batch_script import (
     BatchScript,
-    count_gpus,
-    format_time_limit,
+    count_requested_gpus_per_node,
+    format_time_limit_for_units,
     parse_time_limit,
     split_sbatch_arguments,
 )
@@ -75,7 +75,7 @@ def test_shellcheck_finds_nothing(name: str, tmp_path: Path) -> None:
 def test_gpus_of_a_node_are_read_from_what_sbatch_is_given(
     options: list[str], nodes: int, expected: int
 ) -> None:
-    assert count_gpus(options, nodes) == expected
+    assert count_requested_gpus_per_node(options, nodes) == expected
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_what_is_no_time_of_slurm_s(text: str) -> None:
 
 
 def test_a_limit_has_room_and_is_never_shorter_than_the_longest_unit() -> None:
-    assert format_time_limit([], 1) == "00:15:00"
-    assert format_time_limit([600.0] * 8, 8) == "00:20:00"
-    assert format_time_limit([600.0] * 8, 2) == "01:05:00"
-    assert format_time_limit([7200.0, 60.0], 8) == "03:05:00"
-    assert format_time_limit([86400.0], 1) == "1-12:05:00"
-    assert parse_time_limit(format_time_limit([86400.0], 1)) == 86400 + 12 * 3600 + 300
+    assert format_time_limit_for_units([], 1) == "00:15:00"
+    assert format_time_limit_for_units([600.0] * 8, 8) == "00:20:00"
+    assert format_time_limit_for_units([600.0] * 8, 2) == "01:05:00"
+    assert format_time_limit_for_units([7200.0, 60.0], 8) == "03:05:00"
+    assert format_time_limit_for_units([86400.0], 1) == "1-12:05:00"
+    assert parse_time_limit(format_time_limit_for_units([86400.0], 1)) == 86400 + 12 * 3600 + 300
 
 
 def test_a_short_job_keeps_a_tenth_for_its_end() -> None:

@@ -15,10 +15,10 @@ from gpubench.plan.shards import (
     Shard,
     describe_shard,
     group_inseparable_units,
-    join_parts,
-    parse_parts,
-    select_part,
-    select_parts,
+    join_shards,
+    parse_shards,
+    select_shard,
+    select_shards,
 )
 
 GRID = """name = "x"
@@ -44,10 +44,10 @@ def test_there_are_at_most_as_many_shards_as_combinations() -> None:
 
 
 def test_parts_are_sorted_by_how_many_there_are_and_by_number() -> None:
-    asked = join_parts([parse_parts("2/3,1/4"), parse_parts("3/4"), parse_parts("1/3")])
+    asked = join_shards([parse_shards("2/3,1/4"), parse_shards("3/4"), parse_shards("1/3")])
     assert list(map(str, asked)) == ["1/3", "2/3", "1/4", "3/4"]
-    assert join_parts([]) == ()
-    assert join_parts([parse_parts("1/1")]) == ()
+    assert join_shards([]) == ()
+    assert join_shards([parse_shards("1/1")]) == ()
 
 
 def test_trials_that_differ_in_what_takes_no_memory_are_one_lot_on_gpus_and_apart_on_cpus() -> None:
@@ -91,7 +91,7 @@ def test_groups_and_the_trials_they_are_compared_with_are_one_lot(
 
 def test_parts_of_other_counts_are_chosen_together() -> None:
     whole = plan(GRID, "cpu")
-    chosen = select_parts(whole, (Shard(1, 2), Shard(2, 3)))
+    chosen = select_shards(whole, (Shard(1, 2), Shard(2, 3)))
     assert [whole.units.index(unit) for unit in chosen.units] == [0, 1, 2, 4]
 
 
@@ -100,7 +100,7 @@ def test_a_shard_says_how_much_of_the_plan_it_is_and_an_empty_one_into_how_many_
 ):
     whole = plan(GRID, "cpu")
     assert (
-        describe_shard(whole, select_part(whole, Shard(1, 4)), Shard(1, 4))
+        describe_shard(whole, select_shard(whole, Shard(1, 4)), Shard(1, 4))
         == "shard 1/4: 2 of the plan's 6 trials and groups"
     )
     empty = describe_shard(whole, replace(whole, units=()), Shard(7, 7))

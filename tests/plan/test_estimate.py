@@ -16,9 +16,9 @@ from gpubench.plan.estimate import (
     GPU_IMAGES_PER_S,
     LOADER_IMAGES_PER_CPU_S,
     START_S,
-    Estimate,
     Forecast,
-    estimate_trials,
+    TimeEstimate,
+    estimate_trial_times,
     format_exact_seconds,
     format_seconds,
 )
@@ -32,9 +32,9 @@ HERE = ResolvedTrial(
 )  # fmt: skip
 
 
-def estimate(trial: Trial, resolved: ResolvedTrial, rows: Sequence[Row]) -> Estimate:
+def estimate(trial: Trial, resolved: ResolvedTrial, rows: Sequence[Row]) -> TimeEstimate:
     """The time of one trial."""
-    (only,) = estimate_trials([(trial, resolved)], rows)
+    (only,) = estimate_trial_times([(trial, resolved)], rows)
     return only
 
 
@@ -187,7 +187,7 @@ def test_a_thousand_trials_are_looked_up_at_once() -> None:
     rows = [row(batch_size=n) for n in range(1, 1001)]
     trials = [(make_trial({"batch_size": n}), HERE) for n in range(1, 1001)]
     began = time.monotonic()
-    assert all(guess.known for guess in estimate_trials(trials, rows))
+    assert all(guess.known for guess in estimate_trial_times(trials, rows))
     assert time.monotonic() - began < 0.5
 
 

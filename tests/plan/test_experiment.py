@@ -12,7 +12,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import parse_experiment, read_experiment_file
 from gpubench.plan.options import apply_options
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS
 
@@ -53,8 +53,8 @@ def base(**tables: Any) -> Experiment:
     return Experiment(name="base", variants=catalog.VARIANTS, **tables)
 
 
-def options(*, zips: Any = (), excludes: Any = (), **fields: str) -> Options:
-    return Options(fields=fields, zips=zips, excludes=excludes)
+def options(*, zips: Any = (), excludes: Any = (), **fields: str) -> ExperimentOptions:
+    return ExperimentOptions(fields=fields, zips=zips, excludes=excludes)
 
 
 # ---- files ----
@@ -212,7 +212,7 @@ def test_options_beat_the_file() -> None:
 
 
 def test_other_options_beat_the_file_too() -> None:
-    given = Options(repeats=5, timeout="90s", excludes=("batch-size=16,workers=auto",))
+    given = ExperimentOptions(repeats=5, timeout="90s", excludes=("batch-size=16,workers=auto",))
     found = apply_options(parse_experiment(WHOLE, "x"), given)
     assert (found.repeats, found.timeout_s) == (5, 90.0)
     assert found.excludes == ({"batch_size": 32, "input_size": 28}, {"batch_size": 16, "workers": None})
@@ -290,10 +290,10 @@ def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
         (options(until_top1="60", window="3s"), "window is given beside until_top1"),
         (options(excludes=("strategy",)), "'strategy' is not FIELD=VALUE"),
         (options(excludes=("batch_size=big",)), "'big' is not a whole number"),
-        (Options(timeout="0"), "longer than 0"),
+        (ExperimentOptions(timeout="0"), "longer than 0"),
     ],
 )
-def test_wrong_options_are_refused(given: Options, says: str) -> None:
+def test_wrong_options_are_refused(given: ExperimentOptions, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         apply_options(base(), given)
     assert says in str(caught.value)

@@ -14,7 +14,7 @@ from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.groups import Group
 from gpubench.plan.options import apply_options
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema import catalog
 
 FILE = """
@@ -68,8 +68,8 @@ def base(**tables: Any) -> Experiment:
     return Experiment(name="base", variants=catalog.VARIANTS, **tables)
 
 
-def asked(*jobs: str, pairs: bool = False, zips: Any = (), **fields: str) -> Options:
-    return Options(jobs=jobs, pairs=pairs, zips=zips, fields=fields)
+def asked(*jobs: str, pairs: bool = False, zips: Any = (), **fields: str) -> ExperimentOptions:
+    return ExperimentOptions(jobs=jobs, pairs=pairs, zips=zips, fields=fields)
 
 
 # ---- files ----
@@ -200,7 +200,7 @@ def test_pairs() -> None:
     "given",
     [asked("model=lenet,copies=2"), asked("model=lenet", copies="2"), asked("model=lenet", copies="1,2,3")],
 )
-def test_one_job_with_copies_runs_beside_another(given: Options) -> None:
+def test_one_job_with_copies_runs_beside_another(given: ExperimentOptions) -> None:
     assert len(apply_options(base(), given).groups) == 1
 
 
@@ -224,7 +224,7 @@ def test_one_job_with_copies_runs_beside_another(given: Options) -> None:
         (asked("gpu_ids=0", "gpus=1", gpus="2"), "gpus has no effect beside --job"),
     ],
 )  # fmt: skip
-def test_wrong_jobs_are_refused(given: Options, says: str) -> None:
+def test_wrong_jobs_are_refused(given: ExperimentOptions, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         apply_options(base(), given)
     assert says in str(caught.value)
@@ -241,7 +241,7 @@ def test_wrong_jobs_are_refused(given: Options, says: str) -> None:
         (asked(copies="2"), "group 'half a matrix': a pair is of two jobs, without copies"),
     ],
 )  # fmt: skip
-def test_an_option_never_loses_silently_against_the_files_jobs(given: Options, says: str) -> None:
+def test_an_option_never_loses_silently_against_the_files_jobs(given: ExperimentOptions, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         apply_options(parse_experiment(FILE, "x"), given)
     assert says in str(caught.value)

@@ -14,7 +14,7 @@ from gpubench.plan.groups import (
     MOST_JOBS,
     Group,
     format_job_label,
-    format_job_name,
+    format_job_position,
     list_job_sets,
 )
 
@@ -178,4 +178,4 @@ def test_a_label_tells_jobs_apart() -> None:
 
 
 def test_names_of_jobs() -> None:
-    assert [format_job_name(place, 3) for place in range(3)] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert [format_job_position(place, 3) for place in range(3)] == ["1 of 3", "2 of 3", "3 of 3"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.max_batch import MemoryEdge, choose_next_size, find_edge, find_size_step
+from gpubench.plan.max_batch import MemoryEdge, choose_next_batch_size, compute_size_step, find_memory_edge
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from gpubench.plan.max_batch import MemoryEdge, choose_next_size, find_edge, fin
     ],
 )
 def test_the_edge_lies_above_the_largest_that_ran(ran, full, found):
-    assert find_edge(ran, full) == found
+    assert find_memory_edge(ran, full) == found
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_the_edge_lies_above_the_largest_that_ran(ran, full, found):
     [(0, 1, 1), (16, 1, 1), (128, 1, 2), (512, 1, 8), (512, 4, 8), (96, 6, 6), (2970, 1, 32)],
 )
 def test_how_finely_sizes_are_told_apart(size, each, fine):
-    assert find_size_step(size, each) == fine
+    assert compute_size_step(size, each) == fine
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_how_finely_sizes_are_told_apart(size, each, fine):
     ],
 )
 def test_the_next_size(known, guesses, size):
-    assert choose_next_size(known, guesses, 1, 10_000) == size
+    assert choose_next_batch_size(known, guesses, 1, 10_000) == size
 
 
 def search(
@@ -64,11 +64,11 @@ def search(
     """The search on a machine on which batches up to `truth` fit."""
     ran, full = ([begin], []) if begin <= truth else ([], [begin])
     tried = []
-    while (size := choose_next_size(find_edge(ran, full), guesses, each, most)) is not None:
+    while (size := choose_next_batch_size(find_memory_edge(ran, full), guesses, each, most)) is not None:
         tried.append(size)
         (ran if size <= truth else full).append(size)
         assert len(tried) < 60
-    return find_edge(ran, full), tried
+    return find_memory_edge(ran, full), tried
 
 
 @given(
@@ -85,7 +85,7 @@ def test_it_ends_at_the_edge_whatever_was_guessed(each, truth, begin, guesses):
     assert found.ran <= truth
     if found.full is not None:
         assert found.full > truth
-        assert found.full - found.ran <= find_size_step(found.ran, each)
+        assert found.full - found.ran <= compute_size_step(found.ran, each)
     else:
         assert found.ran + each > most
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.plan.outlook import Outlook, TimeLeft, format_round_number
-from gpubench.plan.rounds import Rounds, parse_rounds
+from gpubench.plan.outlook import SweepOutlook, TimeLeft, format_round_number
+from gpubench.plan.rounds import RoundLimits, parse_rounds
 
 
 def left(
-    rounds: Rounds, number: int, round_s: float = 0.0, elapsed_s: float = 0.0, pace: float = 1.0
+    rounds: RoundLimits, number: int, round_s: float = 0.0, elapsed_s: float = 0.0, pace: float = 1.0
 ) -> TimeLeft:
-    return Outlook(rounds=rounds, number=number, each_s=14.0).estimate_time_left(round_s, elapsed_s, pace)
+    return SweepOutlook(rounds=rounds, number=number, each_s=14.0).estimate_time_left(
+        round_s, elapsed_s, pace
+    )
 
 
 def test_so_many_rounds_each_as_long_as_it_is_expected_to_be() -> None:
@@ -53,5 +55,5 @@ def test_what_is_left_in_words(time_left: TimeLeft, text: str) -> None:
 
 
 def test_a_round_is_counted_among_all_where_their_number_is_known() -> None:
-    assert format_round_number(2, Rounds(number=5)) == "round 2 of 5"
+    assert format_round_number(2, RoundLimits(number=5)) == "round 2 of 5"
     assert format_round_number(2, parse_rounds(None, "2%", None)) == "round 2"

@@ -18,7 +18,7 @@ from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import MOST_COMBINATIONS, Plan, derive_plan_id, expand_experiment
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema import catalog
 
 PLAIN = Given()
@@ -60,7 +60,9 @@ def ids(made: Plan) -> list[str]:
 def test_a_field_of_one_strategy_drops_no_other_that_it_is_compared_with(asked: dict[str, str]) -> None:
     base = parse_experiment('name = "x"\n[fixed]\nmodel = "lenet"\nranks = 2\nvariant = "synthetic"\n', "x")
     made = expand_experiment(
-        apply_options(base, Options(fields={"strategy": "ddp,local", **asked})), device="cpu", sources=Given()
+        apply_options(base, ExperimentOptions(fields={"strategy": "ddp,local", **asked})),
+        device="cpu",
+        sources=Given(),
     )
     found = [(job.trial.strategy, job.trial.sync_every) for job in made.jobs]
     wanted = [int(value) for value in asked["sync_every"].split(",")]
@@ -68,7 +70,9 @@ def test_a_field_of_one_strategy_drops_no_other_that_it_is_compared_with(asked: 
     assert not made.dropped
     with pytest.raises(UsageError, match="sync_every belongs to strategy local: leave it out with ddp"):
         expand_experiment(
-            apply_options(base, Options(fields={"strategy": "ddp", **asked})), device="cpu", sources=Given()
+            apply_options(base, ExperimentOptions(fields={"strategy": "ddp", **asked})),
+            device="cpu",
+            sources=Given(),
         )
 
 
@@ -86,7 +90,9 @@ def test_more_combinations_than_anybody_runs_are_refused_at_once(repeats: int) -
 
 
 def test_zipped_fields_move_together() -> None:
-    asked = apply_options(experiment(workers=[2, 4]), Options(zips=("batch_size,lr=16/0.1,32/0.2",)))
+    asked = apply_options(
+        experiment(workers=[2, 4]), ExperimentOptions(zips=("batch_size,lr=16/0.1,32/0.2",))
+    )
     found = [(u.trial.workers, u.trial.batch_size, u.trial.lr) for u in plan(asked).jobs]
     assert found == [(2, 16, 0.1), (2, 32, 0.2), (4, 16, 0.1), (4, 32, 0.2)]
 
@@ -193,7 +199,7 @@ def test_data_go_by_content() -> None:
 
 
 def test_a_variants_own_data_count() -> None:
-    own = {**catalog.VARIANTS, "mine": catalog.Variant(files="full", data="elsewhere")}
+    own = {**catalog.VARIANTS, "mine": catalog.InputVariant(files="full", data="elsewhere")}
     asked = dataclasses.replace(experiment({"variant": "mine"}), variants=own)
     (unit,) = plan(asked).jobs
     assert unit.trial.data == "elsewhere"
@@ -262,7 +268,7 @@ def test_nothing_is_lost_without_a_reason(axes: Any, repeats: int) -> None:
 def test_a_stored_plan_has_the_same_trials(axes: Any, zipped: bool) -> None:
     zips = ("optimizer,epochs=sgd/3,adam/4",) if zipped else ()
     asked = apply_options(
-        experiment(**axes), Options(zips=zips, excludes=("batch_size=7", "workers=auto,gpus=2"))
+        experiment(**axes), ExperimentOptions(zips=zips, excludes=("batch_size=7", "workers=auto,gpus=2"))
     )
     again = parse_experiment(format_experiment(asked, {"device": "cuda", "protocol": "steady"}), "stored")
     assert outcome(again) == outcome(asked)
@@ -293,7 +299,7 @@ def test_a_stored_plan_keeps_everything() -> None:
     window = "7s"
     """
     asked = apply_options(
-        parse_experiment(text, "x"), Options(fields={"variant": "mine,cached", "model": "lenet"})
+        parse_experiment(text, "x"), ExperimentOptions(fields={"variant": "mine,cached", "model": "lenet"})
     )
     resolved = {"device": "cuda", "protocol": "steady", "data": {"birds": {"fingerprint": "f"}}}
     stored = format_experiment(asked, resolved)

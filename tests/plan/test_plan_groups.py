@@ -15,7 +15,7 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import Plan, Unit, derive_plan_id, expand_experiment
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 
 CPUS = 16
 
@@ -30,7 +30,7 @@ def asked(
 ) -> Experiment:
     """A file and options, as text."""
     base = parse_experiment(f'name = "test"\n[fixed]\nmodel = "lenet"\n{text}', "test.toml")
-    return apply_options(base, Options(fields=fields, jobs=jobs, pairs=pairs, repeats=repeats))
+    return apply_options(base, ExperimentOptions(fields=fields, jobs=jobs, pairs=pairs, repeats=repeats))
 
 
 def plan(experiment: Experiment, *, cpus: int = CPUS, device: str = "cuda", order: str = "given") -> Plan:

@@ -13,7 +13,13 @@ import scripted
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.resolve import ResolvedTrial, make_data_spec, make_protocol, make_trial_order, resolve_unit
+from gpubench.plan.resolve import (
+    ResolvedTrial,
+    make_data_spec,
+    make_measuring_protocol,
+    make_trial_order,
+    resolve_unit_trials,
+)
 from gpubench.schema import catalog
 from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.trial import make_trial
@@ -33,7 +39,7 @@ def job(**fields: Any) -> Job:
 
 def resolve(planned: Job, machine: Machine, facts: DataFacts, device: str) -> ResolvedTrial:
     """A job alone, as this machine fills it."""
-    (filled,) = resolve_unit(Unit((planned,)), machine, lambda _: facts, device)
+    (filled,) = resolve_unit_trials(Unit((planned,)), machine, lambda _: facts, device)
     return filled
 
 
@@ -89,7 +95,10 @@ def test_images_of_one_size_give_their_size() -> None:
     ],
 )
 def test_how_a_process_measures(fields: dict[str, Any], on_gpu: Protocol, on_cpu: Protocol) -> None:
-    assert (make_protocol(make_trial(fields), "cuda"), make_protocol(make_trial(fields), "cpu")) == (
+    assert (
+        make_measuring_protocol(make_trial(fields), "cuda"),
+        make_measuring_protocol(make_trial(fields), "cpu"),
+    ) == (
         on_gpu,
         on_cpu,
     )

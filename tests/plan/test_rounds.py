@@ -12,10 +12,10 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import Plan, expand_experiment
-from gpubench.plan.rounds import ONE, Rounds, parse_rounds
+from gpubench.plan.rounds import ONE, RoundLimits, parse_rounds
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.state import plan_further_round
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema.record import Record
 
 BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
@@ -26,34 +26,34 @@ BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size 
 @pytest.mark.parametrize(
     ("asked", "means"),
     [
-        ((None, None, None), Rounds()),
+        ((None, None, None), RoundLimits()),
         ((1, None, None), ONE),
-        ((4, None, None), Rounds(number=4)),
-        ((None, "2%", None), Rounds(within_pct=2.0)),
-        ((None, 2.5, None), Rounds(within_pct=2.5)),
-        ((None, None, "10m"), Rounds(budget_s=600.0)),
-        ((5, " 2 % ", "90s"), Rounds(number=5, within_pct=2.0, budget_s=90.0)),
+        ((4, None, None), RoundLimits(number=4)),
+        ((None, "2%", None), RoundLimits(within_pct=2.0)),
+        ((None, 2.5, None), RoundLimits(within_pct=2.5)),
+        ((None, None, "10m"), RoundLimits(budget_s=600.0)),
+        ((5, " 2 % ", "90s"), RoundLimits(number=5, within_pct=2.0, budget_s=90.0)),
     ],
 )
-def test_what_is_asked_for(asked: tuple[Any, Any, Any], means: Rounds) -> None:
+def test_what_is_asked_for(asked: tuple[Any, Any, Any], means: RoundLimits) -> None:
     assert parse_rounds(*asked) == means
 
 
 @pytest.mark.parametrize(
     ("rounds", "most"),
     [
-        (Rounds(), 3),
-        (Rounds(repeats=2), 2),
-        (Rounds(repeats=3), 1),
-        (Rounds(repeats=10), 1),
-        (Rounds(number=5, repeats=3), 5),
-        (Rounds(within_pct=2.0), 100),
-        (Rounds(budget_s=60.0, repeats=3), 100),
-        (Rounds(number=4, within_pct=2.0), 4),
+        (RoundLimits(), 3),
+        (RoundLimits(repeats=2), 2),
+        (RoundLimits(repeats=3), 1),
+        (RoundLimits(repeats=10), 1),
+        (RoundLimits(number=5, repeats=3), 5),
+        (RoundLimits(within_pct=2.0), 100),
+        (RoundLimits(budget_s=60.0, repeats=3), 100),
+        (RoundLimits(number=4, within_pct=2.0), 4),
         (ONE, 1),
     ],
 )
-def test_unasked_each_configuration_gets_three_processes(rounds: Rounds, most: int) -> None:
+def test_unasked_each_configuration_gets_three_processes(rounds: RoundLimits, most: int) -> None:
     """In rounds, in repeats, or both; a certainty or a budget without a number goes on until it is reached."""
     assert rounds.most == most
 
@@ -86,19 +86,19 @@ def test_a_share_below_one_per_cent_is_taken_with_its_sign(text: str | float, is
 
 
 def in_file(run: str, **options: Any) -> Experiment:
-    return apply_options(parse_experiment(f"{BASE}[run]\n{run}", "x"), Options(**options))
+    return apply_options(parse_experiment(f"{BASE}[run]\n{run}", "x"), ExperimentOptions(**options))
 
 
 def test_options_change_what_they_name_of_a_files_rounds() -> None:
     run = 'rounds = 5\nwithin = "2%"\nbudget = "10m"\n'
-    assert in_file(run).rounds == Rounds(number=5, within_pct=2.0, budget_s=600.0)
-    assert in_file(run, rounds=1).rounds == Rounds(number=1, within_pct=2.0, budget_s=600.0)
-    assert in_file(run, budget="1m").rounds == Rounds(number=5, within_pct=2.0, budget_s=60.0)
-    assert in_file("rounds = 5\n", within="1%").rounds == Rounds(number=5, within_pct=1.0)
-    assert in_file("rounds = 1\n", within="1%").rounds == Rounds(within_pct=1.0)
-    assert in_file("rounds = 1\n", budget="1m").rounds == Rounds(budget_s=60.0)
-    assert in_file("rounds = 1\n", within="1%", rounds=1).rounds == Rounds(number=1, within_pct=1.0)
-    assert in_file("", rounds=3).rounds == Rounds(number=3)
+    assert in_file(run).rounds == RoundLimits(number=5, within_pct=2.0, budget_s=600.0)
+    assert in_file(run, rounds=1).rounds == RoundLimits(number=1, within_pct=2.0, budget_s=600.0)
+    assert in_file(run, budget="1m").rounds == RoundLimits(number=5, within_pct=2.0, budget_s=60.0)
+    assert in_file("rounds = 5\n", within="1%").rounds == RoundLimits(number=5, within_pct=1.0)
+    assert in_file("rounds = 1\n", within="1%").rounds == RoundLimits(within_pct=1.0)
+    assert in_file("rounds = 1\n", budget="1m").rounds == RoundLimits(budget_s=60.0)
+    assert in_file("rounds = 1\n", within="1%", rounds=1).rounds == RoundLimits(number=1, within_pct=1.0)
+    assert in_file("", rounds=3).rounds == RoundLimits(number=3)
     assert in_file("", within="1%").rounds.most == 100
     assert in_file("repeats = 2\n").rounds.most == 2
     assert in_file("repeats = 2\n", repeats=3).rounds.most == 1
@@ -114,16 +114,18 @@ def test_a_stored_plan_says_which_rounds_were_asked_for() -> None:
 
 
 def test_only_a_budget_without_a_number_of_rounds_ends_with_the_answers() -> None:
-    assert in_file("", budget="1m").rounds.until_answered
-    assert not in_file("", budget="1m", rounds=100).rounds.until_answered
-    assert not in_file("", budget="1m", within="2%").rounds.until_answered
+    assert in_file("", budget="1m").rounds.is_until_answered
+    assert not in_file("", budget="1m", rounds=100).rounds.is_until_answered
+    assert not in_file("", budget="1m", within="2%").rounds.is_until_answered
 
 
 # ---- which units, in which order ----
 
 
 def plan_of(batches: str, **fields: str) -> Plan:
-    asked = apply_options(parse_experiment(BASE, "x"), Options(fields={"batch_size": batches, **fields}))
+    asked = apply_options(
+        parse_experiment(BASE, "x"), ExperimentOptions(fields={"batch_size": batches, **fields})
+    )
     return expand_experiment(asked, device="cpu", sources=DiskSources())
 
 
@@ -168,7 +170,9 @@ def test_what_failed_in_one_round_is_in_no_later_one() -> None:
 
 
 def test_a_group_of_which_one_job_did_not_end_ok_is_not_measured_again() -> None:
-    asked = apply_options(parse_experiment(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
+    asked = apply_options(
+        parse_experiment(BASE, "x"), ExperimentOptions(jobs=("batch_size=1", "batch_size=2"))
+    )
     (unit,) = (
         one for one in expand_experiment(asked, device="cpu", sources=DiskSources()).units if one.is_group
     )
@@ -198,7 +202,9 @@ def test_the_order_of_a_round_is_drawn_from_the_seed_and_differs_between_rounds(
 
 def test_a_trial_alone_is_measured_before_and_after_its_group() -> None:
     """In two rounds each: the second goes back the way that the first came."""
-    asked = apply_options(parse_experiment(BASE, "x"), Options(jobs=("batch_size=1", "batch_size=2")))
+    asked = apply_options(
+        parse_experiment(BASE, "x"), ExperimentOptions(jobs=("batch_size=1", "batch_size=2"))
+    )
     units = expand_experiment(asked, device="cpu", sources=DiskSources()).units
     rounds = {1: {job.trial_id: record(trial_id=job.trial_id) for unit in units for job in unit.jobs}}
     for number in (2, 4, 6):

@@ -12,7 +12,7 @@ from gpubench.plan.shares import CpuShare, count_default_workers, divide_cpus, m
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial, make_trial
 
-Asked = tuple[Trial, catalog.Variant]
+Asked = tuple[Trial, catalog.InputVariant]
 
 
 def job(**fields: Any) -> Asked:

@@ -13,9 +13,9 @@ from gpubench.plan.state import (
     STALE_BY,
     PlannedUnit,
     collect_out_of_memory,
-    is_stale,
+    is_record_stale,
     list_units_by_round,
-    merge_rounds,
+    merge_planned_rounds,
     plan_first_round,
 )
 from gpubench.schema import catalog
@@ -40,7 +40,7 @@ def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str
             status=status,
             reason="why",
             environment=HERE | {"torch": torch},
-            trial=job.trial.as_json(),
+            trial=job.trial.as_json_dict(),
             variant_definition=job.variant.make_definition(),
         )
         for job, status in zip(plan.jobs, statuses, strict=False)
@@ -89,8 +89,8 @@ def test_stale(plan: Plan) -> None:
 
 @pytest.mark.parametrize("name", STALE_BY)
 def test_each_version_counts(name: str) -> None:
-    assert not is_stale(record(environment=HERE | {"host": "elsewhere"}), HERE)
-    assert is_stale(record(environment=HERE | {name: "2.0"}), HERE)
+    assert not is_record_stale(record(environment=HERE | {"host": "elsewhere"}), HERE)
+    assert is_record_stale(record(environment=HERE | {name: "2.0"}), HERE)
 
 
 def test_too_few_gpus(plan: Plan) -> None:
@@ -158,7 +158,7 @@ def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
                 if job.membership
                 else {},
                 environment=HERE,
-                trial=job.trial.as_json(),
+                trial=job.trial.as_json_dict(),
                 variant_definition=job.variant.make_definition(),
             )
     return found
@@ -286,10 +286,14 @@ def test_what_is_done_at_first_may_be_left_or_failed_in_a_later_round(plan: Plan
         (3, [PlannedUnit(first, "done"), PlannedUnit(second, "done")]),
         (4, [PlannedUnit(first, "run")]),
     ]
-    assert merge_rounds(planned, later) == [PlannedUnit(first, "run", rounds=(2, 4)), failed, planned[2]]
+    assert merge_planned_rounds(planned, later) == [
+        PlannedUnit(first, "run", rounds=(2, 4)),
+        failed,
+        planned[2],
+    ]
     retried = (5, [PlannedUnit(second, "run")])
-    assert merge_rounds(planned, [*later, retried])[1] == PlannedUnit(second, "run", rounds=(5,))
-    assert merge_rounds(planned, []) == planned
+    assert merge_planned_rounds(planned, [*later, retried])[1] == PlannedUnit(second, "run", rounds=(5,))
+    assert merge_planned_rounds(planned, []) == planned
 
 
 def test_what_the_first_round_has_before_it_later_ones_have_too(plan: Plan) -> None:

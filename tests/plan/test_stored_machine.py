@@ -10,7 +10,7 @@ import scripted
 from msgspec import structs
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.plan.stored_machine import RecordedSources, choose_machine
+from gpubench.plan.stored_machine import RecordedSources, choose_measured_machine
 from gpubench.schema.record import Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
@@ -40,7 +40,7 @@ def record(number: int, key: str, status: Status = "ok", **facts: Any) -> Record
 
 def test_this_machine_comes_first_however_few_its_results_are() -> None:
     folders = [[record(n, GPU) for n in range(3)], [record(9, "CPU")]]
-    found = choose_machine([*folders[0], *folders[1]], scripted.computer(cpus=3))
+    found = choose_measured_machine([*folders[0], *folders[1]], scripted.computer(cpus=3))
     assert (found.key, found.device, found.other_machines) == ("CPU", "cpu", (GPU,))
     assert [r.trial_id for r in found.records] == ["t000000000009"]
     assert (found.is_here, found.machine.cpu_count) == (True, 3)
@@ -48,7 +48,7 @@ def test_this_machine_comes_first_however_few_its_results_are() -> None:
 
 def test_else_the_machine_with_most_results_and_they_are_never_mixed() -> None:
     far = [record(n, GPU) for n in range(3)]
-    found = choose_machine([*far, record(7, "Epyc"), record(8, "Epyc")], scripted.computer(cpus=3))
+    found = choose_measured_machine([*far, record(7, "Epyc"), record(8, "Epyc")], scripted.computer(cpus=3))
     assert (found.key, found.is_here, found.other_machines, found.device) == (GPU, False, ("Epyc",), "cuda")
     assert {r.machine_key for r in found.records} == {GPU}
     assert (len(found.machine.gpus), found.machine.cpu_count, found.machine.host) == (4, 16, "far")
@@ -56,15 +56,15 @@ def test_else_the_machine_with_most_results_and_they_are_never_mixed() -> None:
 
 def test_a_published_log_comes_last() -> None:
     log = [record(n, "Titan, 12196 MiB", source="published log") for n in range(3)]
-    assert choose_machine([*log, record(9, GPU)], scripted.computer()).key == GPU
-    assert choose_machine(log, scripted.computer()).key == "Titan, 12196 MiB"
+    assert choose_measured_machine([*log, record(9, GPU)], scripted.computer()).key == GPU
+    assert choose_measured_machine(log, scripted.computer()).key == "Titan, 12196 MiB"
 
 
 def test_the_cpu_of_a_machine_with_gpus_is_the_same_machine() -> None:
     mixed = [record(1, GPU), record(2, "Xeon"), record(3, "Epyc")]
-    found = choose_machine(mixed, scripted.computer())
+    found = choose_measured_machine(mixed, scripted.computer())
     assert ({r.machine_key for r in found.records}, found.other_machines) == ({GPU, "Xeon"}, ("Epyc",))
-    assert choose_machine(mixed, scripted.computer(), "cpu").device == "cpu"
+    assert choose_measured_machine(mixed, scripted.computer(), "cpu").device == "cpu"
 
 
 def measured_where(one: Record, **environment: Any) -> Record:
@@ -74,9 +74,9 @@ def measured_where(one: Record, **environment: Any) -> Record:
 def test_gpus_hidden_at_present_are_there() -> None:
     here = scripted.computer(gpus=1, cpus=2)
     own = measured_where(record(1, GPU), cpu_name=here.cpu_name)
-    found = choose_machine([own], here)
+    found = choose_measured_machine([own], here)
     assert (len(found.machine.gpus), found.machine.cpu_count) == (4, 2)
-    elsewhere = choose_machine([record(1, GPU)], here)
+    elsewhere = choose_measured_machine([record(1, GPU)], here)
     assert (elsewhere.is_here, len(elsewhere.machine.gpus), elsewhere.cpus) == (True, 1, 2)
 
 
@@ -84,19 +84,19 @@ def test_gpus_hidden_at_present_are_there() -> None:
 def test_two_hosts_with_one_gpu_model_do_not_become_a_third(newer: int) -> None:
     large = measured_where(record(newer, GPU), cpu_count=64, host="large")
     small = measured_where(record(3 - newer, GPU), gpu_count=1, cpu_count=16, host="small", cpu_name="Epyc")
-    found = choose_machine([large, small], scripted.computer())
+    found = choose_measured_machine([large, small], scripted.computer())
     assert (len(found.machine.gpus), found.machine.cpu_count) == (4, 64)
     assert (found.machine.host, found.machine.cpu_name) == ("large", "Xeon")
 
 
 def test_of_rows_with_as_many_gpus_the_newest_counts() -> None:
     rows = [measured_where(record(n, GPU), cpu_count=cpus) for n, cpus in ((1, 64), (3, 8), (2, 32))]
-    found = choose_machine(rows, scripted.computer())
+    found = choose_measured_machine(rows, scripted.computer())
     assert (len(found.machine.gpus), found.cpus) == (4, 8)
 
 
 def test_a_log_need_not_tell_how_many_cpus_there_were() -> None:
-    found = choose_machine(
+    found = choose_measured_machine(
         [measured_where(record(2, GPU), cpu_count=None), record(1, GPU)], scripted.computer()
     )
     assert (len(found.machine.gpus), found.cpus, found.machine.cpu_count) == (4, None, 1)
@@ -104,14 +104,14 @@ def test_a_log_need_not_tell_how_many_cpus_there_were() -> None:
 
 def test_failed_trials_alone_say_nothing_of_a_machine() -> None:
     with pytest.raises(UnusableError, match=r"no trial in these results ended ok$"):
-        choose_machine([record(1, GPU, "oom"), record(2, GPU, "failed")], scripted.computer())
+        choose_measured_machine([record(1, GPU, "oom"), record(2, GPU, "failed")], scripted.computer())
     with pytest.raises(UnusableError, match="ended ok with device cpu"):
-        choose_machine([record(1, GPU)], scripted.computer(), "cpu")
+        choose_measured_machine([record(1, GPU)], scripted.computer(), "cpu")
 
 
 def test_a_copied_folder_counts_once_and_another_run_of_a_trial_beside_it() -> None:
     same, again = record(1, GPU), structs.replace(record(1, GPU), started_at="2026-11-21 10:00:00")
-    assert len(choose_machine([same, same, again], scripted.computer()).records) == 2
+    assert len(choose_measured_machine([same, same, again], scripted.computer()).records) == 2
 
 
 def test_images_and_models_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.plan.estimate import Estimate
+from gpubench.plan.estimate import TimeEstimate
 from gpubench.plan.wall_time import UnstartedUnits, WallTime, estimate_stopped_unit
 
 WALL = WallTime(job="SLURM job 7", ends_s=1000.0, whole_s=600.0)
@@ -28,15 +28,15 @@ WALL = WallTime(job="SLURM job 7", ends_s=1000.0, whole_s=600.0)
 def test_a_unit_is_begun_if_it_ends_in_time(
     seconds: float, known: bool, now_s: float, is_first: bool, verdict: str
 ) -> None:
-    assert WALL.decide_start(Estimate(seconds, known), now_s, is_first=is_first) == verdict
+    assert WALL.decide_start(TimeEstimate(seconds, known), now_s, is_first=is_first) == verdict
 
 
 def test_a_try_that_was_stopped_tells_how_long_a_unit_takes_at_least() -> None:
-    guess = Estimate(20.0, False)
+    guess = TimeEstimate(20.0, False)
     assert estimate_stopped_unit(guess, 0.0) == guess
-    assert estimate_stopped_unit(guess, 10.0) == Estimate(20.0, False, 15.0)
-    assert estimate_stopped_unit(Estimate(20.0, True), 10.0) == Estimate(20.0, True, 15.0)
-    assert estimate_stopped_unit(guess, 40.0) == Estimate(60.0, True, 60.0)
+    assert estimate_stopped_unit(guess, 10.0) == TimeEstimate(20.0, False, 15.0)
+    assert estimate_stopped_unit(TimeEstimate(20.0, True), 10.0) == TimeEstimate(20.0, True, 15.0)
+    assert estimate_stopped_unit(guess, 40.0) == TimeEstimate(60.0, True, 60.0)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,19 @@ def test_a_try_that_was_stopped_tells_how_long_a_unit_takes_at_least() -> None:
 )
 def test_a_long_guess_is_tried_until_a_try_has_filled_a_job(broken_off_s: float, verdict: str) -> None:
     """Else each such job would begin it again, be stopped by its limit and be requeued, without an end."""
-    need = estimate_stopped_unit(Estimate(1440.0, False), broken_off_s)
+    need = estimate_stopped_unit(TimeEstimate(1440.0, False), broken_off_s)
     assert WALL.decide_start(need, 400, is_first=True) == verdict
     assert need.seconds == 1440.0
 
 
 def test_where_the_end_takes_all_of_a_job_a_guess_is_tried_all_the_same() -> None:
     short = WallTime(job="SLURM job 7", ends_s=50.0, whole_s=-6.0)
-    assert short.decide_start(estimate_stopped_unit(Estimate(30.0, False), 0.0), 0, is_first=True) == "begin"
-    assert short.decide_start(estimate_stopped_unit(Estimate(30.0, False), 1.0), 0, is_first=True) == "never"
+    assert (
+        short.decide_start(estimate_stopped_unit(TimeEstimate(30.0, False), 0.0), 0, is_first=True) == "begin"
+    )
+    assert (
+        short.decide_start(estimate_stopped_unit(TimeEstimate(30.0, False), 1.0), 0, is_first=True) == "never"
+    )
 
 
 LINES = [
@@ -76,24 +80,24 @@ def test_what_was_not_begun_is_said_with_its_times(
     waiting: dict[str, float], now_s: float, line: str
 ) -> None:
     late = UnstartedUnits()
-    late.note_verdict("c", "never", Estimate(3600, True), WALL, 0)
+    late.note_verdict("c", "never", TimeEstimate(3600, True), WALL, 0)
     for unit_id, takes_s in waiting.items():
-        late.note_verdict(unit_id, "late", Estimate(takes_s, True), WALL, now_s)
+        late.note_verdict(unit_id, "late", TimeEstimate(takes_s, True), WALL, now_s)
     assert late.explain_stop() == f"no time for what is left: {line}"
 
 
 @pytest.mark.parametrize(("never", "line"), TOO_SHORT)
 def test_a_job_that_is_too_short_is_said_with_what_it_leaves(never: dict[str, float], line: str) -> None:
     late = UnstartedUnits()
-    late.note_verdict("b", "late", Estimate(9000, True), WALL, 0)
+    late.note_verdict("b", "late", TimeEstimate(9000, True), WALL, 0)
     for unit_id, takes_s in never.items():
-        late.note_verdict(unit_id, "never", Estimate(takes_s, True), WALL, 880)
+        late.note_verdict(unit_id, "never", TimeEstimate(takes_s, True), WALL, 880)
     assert late.explain_short_limit() == f"the time limit of SLURM job 7 is too short for {line}"
 
 
 def test_a_unit_is_noted_once_and_only_if_it_was_not_begun() -> None:
     late = UnstartedUnits()
-    late.note_verdict("a", "begin", Estimate(5, True), WALL, 0)
+    late.note_verdict("a", "begin", TimeEstimate(5, True), WALL, 0)
     for _ in range(2):
-        late.note_verdict("c", "never", Estimate(3600, True), WALL, 880)
+        late.note_verdict("c", "never", TimeEstimate(3600, True), WALL, 880)
     assert (late.waiting, late.never) == ({}, {"c": 3600})

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.figures import compute_figures
+from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.codes import REASONS, encode_reason, format_reason
 from gpubench.schema.samples import Samples
-from gpubench.schema.watched import Watched, Window
+from gpubench.schema.watched import WatchedTrial, Window
 
 WINDOWS = (Window(10.0, 14.0, 0, False), Window(14.5, 18.5, 1, True), Window(19.0, 25.0, 2, True))
 
 
 def watched(
     samples: Samples, gpus: tuple[str, ...] = ("0",), windows: tuple[Window, ...] = WINDOWS
-) -> Watched:
-    return Watched(
+) -> WatchedTrial:
+    return WatchedTrial(
         samples=samples, windows=windows, gpus=gpus, baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
     )
 
@@ -37,7 +37,7 @@ def test_the_counter_gives_the_mean_of_the_measured_epochs_over_all_gpus() -> No
     samples = Samples()
     counter(samples, 300, "0", lag=0.005)
     counter(samples, 200, "1", lag=0.005)
-    got = compute_figures(watched(samples, ("0", "1")))
+    got = compute_watched_figures(watched(samples, ("0", "1")))
     assert got.result["energy_j"] == pytest.approx(500 * (4 + 6) / 2)
     assert got.result["energy_source"] == "nvml-counter"
     assert got.energy_j_by_epoch == pytest.approx({0: 2000, 1: 2000, 2: 3000})
@@ -49,7 +49,7 @@ def test_the_integral_stands_beside_the_counter() -> None:
     samples = Samples()
     counter(samples, 300)
     polled(samples, 290)
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["energy_j"] == pytest.approx(1500)
     assert got.result["energy_sampled_j"] == pytest.approx(1450)
     assert got.result["power_w"] == pytest.approx(290)
@@ -59,7 +59,7 @@ def test_without_a_counter_the_integral_is_the_figure_and_says_so() -> None:
     samples = Samples()
     samples.note_gap(metrics.ENERGY, "energy counter: Not Supported", "0")
     polled(samples, 290)
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["energy_j"] == got.result["energy_sampled_j"] == pytest.approx(1450)
     assert got.result["energy_source"] == "nvml-power-integral"
     assert "energy counter: Not Supported" in got.provenance["energy_j"]["source"]
@@ -69,7 +69,7 @@ def test_steady_power_is_not_nothing_however_few_the_readings() -> None:
     samples = Samples()
     for t in (14.2, 15.1, 16.0, 16.9, 17.8, 18.7, 19.6, 20.5, 21.4, 22.3, 23.2, 24.1, 25.0):
         samples.add_reading(t, metrics.POWER, 100.0, "0")
-    assert compute_figures(watched(samples)).result["energy_j"] == pytest.approx(100 * 10 / 2)
+    assert compute_watched_figures(watched(samples)).result["energy_j"] == pytest.approx(100 * 10 / 2)
 
 
 def test_the_driver_s_own_samples_go_before_polls_where_they_cover_the_windows() -> None:
@@ -77,14 +77,14 @@ def test_the_driver_s_own_samples_go_before_polls_where_they_cover_the_windows()
     polled(samples, 100)
     for k in range(1250):
         samples.add_reading(5 + k / 50, "power_buffer_w", 200.0, "0")
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["power_w"] == pytest.approx(200)
     assert "buffer" in got.provenance["power_w"]["source"]
     holed = Samples()
     polled(holed, 100)
     for k in [*range(500), *range(600, 1250)]:  # two seconds were lost
         holed.add_reading(5 + k / 50, "power_buffer_w", 200.0, "0")
-    got = compute_figures(watched(holed))
+    got = compute_watched_figures(watched(holed))
     assert got.result["power_w"] == pytest.approx(100)
     assert "polled" in got.provenance["power_w"]["source"]
 
@@ -100,10 +100,10 @@ def test_a_counter_that_can_t_be_right_gives_no_figure(spoil, why: str) -> None:
     samples = Samples()
     for k in range(60):
         samples.add_reading(k / 2, metrics.ENERGY, spoil(k / 2), "0")
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["energy_j"] is None
     polled(samples, 290)
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["energy_source"] == "nvml-power-integral"
     assert why in got.provenance["energy_j"]["source"]
 
@@ -112,13 +112,13 @@ def test_a_counter_that_was_not_read_at_an_edge_is_not_guessed_from_afar() -> No
     samples = Samples()
     for t in (0.0, 5.0, 10.0, 22.0, 27.0, 30.0):
         samples.add_reading(t, metrics.ENERGY, 300 * t, "0")
-    assert compute_figures(watched(samples)).result["energy_j"] is None
+    assert compute_watched_figures(watched(samples)).result["energy_j"] is None
 
 
 def test_a_power_of_zero_watts_is_no_figure() -> None:
     samples = Samples()
     polled(samples, 0.0)
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["energy_j"] is None
     assert got.result["power_w"] is None
 
@@ -127,7 +127,7 @@ def test_of_two_gpus_one_that_tells_0_watts_leaves_no_figure() -> None:
     samples = Samples()
     polled(samples, 300.0, "0")
     polled(samples, 0.0, "1")
-    got = compute_figures(watched(samples, ("0", "1")))
+    got = compute_watched_figures(watched(samples, ("0", "1")))
     assert got.result["energy_sampled_j"] is None
     assert got.missing["power_w"] == REASONS["no-power"]
 
@@ -137,7 +137,7 @@ def test_pauses_between_short_epochs_are_not_the_epochs() -> None:
     windows = tuple(Window(10 + 0.5 * k, 10.42 + 0.5 * k, k, True) for k in range(30))
     for k in range(30):
         samples.add_reading(9 + k, metrics.ENERGY, 300.0 * (9 + k), "0")
-    got = compute_figures(watched(samples, windows=windows))
+    got = compute_watched_figures(watched(samples, windows=windows))
     assert got.result["energy_source"] == "nvml-counter"
     assert got.result["energy_j"] == pytest.approx(300 * 0.42)
 
@@ -148,7 +148,9 @@ def test_less_than_three_seconds_tell_no_energy(seconds: float, is_told: bool) -
     samples = Samples()
     counter(samples, 300, stride=0.1)
     polled(samples, 300)
-    got = compute_figures(watched(samples, windows=(WINDOWS[0], Window(15.0, 15.0 + seconds, 1, True))))
+    got = compute_watched_figures(
+        watched(samples, windows=(WINDOWS[0], Window(15.0, 15.0 + seconds, 1, True)))
+    )
     assert (got.result["energy_j"] is not None) is is_told
     if not is_told:
         assert got.missing["energy_j"] == got.missing["energy_source"]
@@ -161,7 +163,7 @@ def test_windows_reach_three_seconds_together() -> None:
     samples = Samples()
     polled(samples, 300)
     windows = tuple(Window(10.0 + 2 * k, 11.5 + 2 * k, k, True) for k in range(2))
-    assert compute_figures(watched(samples, windows=windows)).result["energy_j"] == pytest.approx(450)
+    assert compute_watched_figures(watched(samples, windows=windows)).result["energy_j"] == pytest.approx(450)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_a_counter_and_an_integral_that_lie_more_than_5_pct_apart_tell_no_energy
     samples = Samples()
     counter(samples, 300)
     polled(samples, watts)
-    got = compute_figures(watched(samples))
+    got = compute_watched_figures(watched(samples))
     assert got.result["energy_j"] == (pytest.approx(1500) if is_told else None)
     if not is_told:
         assert got.missing["energy_j"] == got.missing["energy_source"]
@@ -200,6 +202,6 @@ def test_readings_must_lie_near_a_window_s_edges(seconds: float, away_s: float, 
     for t in (window.t0 - away_s, *between, window.t1 + away_s):
         samples.add_reading(t, metrics.ENERGY, 300 * t, "0")
     polled(samples, 290, start=45, end=160)
-    got = compute_figures(watched(samples, windows=(window,)))
+    got = compute_watched_figures(watched(samples, windows=(window,)))
     assert got.result["energy_source"] == ("nvml-counter" if counted else "nvml-power-integral")
     assert got.result["energy_j"] == pytest.approx((300 if counted else 290) * seconds)

@@ -13,10 +13,10 @@ from whole_epochs import epoch_row
 
 from gpubench.record.epochs import (
     EpochRow,
-    compute_timing,
-    find_shared_span,
+    compute_timing_columns,
+    find_common_measured_span,
     make_epoch_rows,
-    make_stream_rows,
+    make_steady_rate_rows,
     make_windows,
 )
 from gpubench.schema.events import End, Evaluated, Event, Steps
@@ -68,7 +68,7 @@ def rows(*ranks: list[Event]) -> list[EpochRow]:
 
 
 def of_epochs(found: Sequence[EpochRow], images_per_epoch: int = 64) -> dict[str, Any]:
-    return compute_timing(found, is_stream=False, images_per_epoch=images_per_epoch)
+    return compute_timing_columns(found, is_stream=False, images_per_epoch=images_per_epoch)
 
 
 # ---------------------------------------------------------------- data wait over ranks
@@ -203,7 +203,7 @@ def lengthened(rank: int = 0) -> list[Event]:
 
 def test_a_stream_has_the_row_of_its_warm_up_and_that_of_its_window() -> None:
     """Pauses between their parts are in neither."""
-    warm, window = make_stream_rows(mixed(lengthened(), lengthened(1)), ranks=2, batch_size=BATCH)
+    warm, window = make_steady_rate_rows(mixed(lengthened(), lengthened(1)), ranks=2, batch_size=BATCH)
     assert warm == EpochRow(
         epoch=0,
         warmup=True,
@@ -242,8 +242,8 @@ def test_a_stream_has_the_row_of_its_warm_up_and_that_of_its_window() -> None:
 
 def test_the_columns_of_a_stream_are_those_of_its_rate() -> None:
     """128 images in 2.1 s; the first batch is the one that its loaders were started for."""
-    found = compute_timing(
-        make_stream_rows(lengthened(), ranks=1, batch_size=BATCH), is_stream=True, images_per_epoch=1000
+    found = compute_timing_columns(
+        make_steady_rate_rows(lengthened(), ranks=1, batch_size=BATCH), is_stream=True, images_per_epoch=1000
     )
     assert found == {
         "epoch_time_s": pytest.approx(1000 * 2.1 / 128),
@@ -259,14 +259,14 @@ def test_the_columns_of_a_stream_are_those_of_its_rate() -> None:
 
 def test_a_stream_that_broke_has_the_rows_that_it_came_to() -> None:
     warm_up, none = (lengthened()[:4], lengthened()[:1])
-    (row,) = make_stream_rows(warm_up, ranks=1, batch_size=BATCH)
+    (row,) = make_steady_rate_rows(warm_up, ranks=1, batch_size=BATCH)
     assert row.warmup
-    assert make_stream_rows(none, ranks=1, batch_size=BATCH) == []
-    assert compute_timing([row], is_stream=True, images_per_epoch=64) == {}
+    assert make_steady_rate_rows(none, ranks=1, batch_size=BATCH) == []
+    assert compute_timing_columns([row], is_stream=True, images_per_epoch=64) == {}
 
 
 def test_who_watches_is_told_what_part_of_an_epoch_each_row_is() -> None:
-    made = make_stream_rows(lengthened(), ranks=1, batch_size=BATCH)
+    made = make_steady_rate_rows(lengthened(), ranks=1, batch_size=BATCH)
     warm, window = make_windows(made, 1024)
     assert (warm.measured, warm.epochs, warm.t0, warm.t1) == (False, 8 * BATCH / 1024, 10.0, 13.5)
     assert (window.measured, window.epochs, window.epoch) == (True, 8 * BATCH / 1024, 1)
@@ -280,8 +280,8 @@ def test_the_error_of_a_step_is_of_all_steps_of_the_window_and_of_epochs_without
     waits = [0.0] * 36
     found = [told(0, ends, waits[: len(ends)], epoch=k) for k, ends in enumerate(parts)]
     events = [event for part in found for event in part]
-    stream = compute_timing(
-        make_stream_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60
+    stream = compute_timing_columns(
+        make_steady_rate_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60
     )["step_error_pct"]
     whole = estimate_step_mean(times)
     assert whole
@@ -299,7 +299,7 @@ def together(
     begin_s: float, end_s: float, *, block: int = 4, count: int = 12, **more: Any
 ) -> EpochRow | None:
     """The window of a job whose steps of 0.25 s begin at 100 s, cut to a time that is counted from there."""
-    made = make_stream_rows(
+    made = make_steady_rate_rows(
         even(count, 0.25, **more),
         ranks=1,
         batch_size=BATCH,
@@ -347,7 +347,7 @@ def test_fewer_than_three_steps_are_no_window(begin_s: float, end_s: float, bloc
 def test_blocks_are_counted_from_the_first_measured_step_over_the_parts_of_a_window() -> None:
     """Parts of 6 and 6 steps, with a pause of 1 s between them, which lies in the block that it falls into."""
     events = [*even(6, 0.25), *even(6, 0.25, epoch=1, t0=102.5)]
-    (row,) = make_stream_rows(events, ranks=1, batch_size=BATCH, block=4, shared=(100.5, 105.0))
+    (row,) = make_steady_rate_rows(events, ranks=1, batch_size=BATCH, block=4, shared=(100.5, 105.0))
     assert (row.t0, row.t1, row.steps) == (pytest.approx(101.0), pytest.approx(104.0), 8)
     assert row.epoch_time_s == pytest.approx(3.0)
     assert row.step_times_s == pytest.approx((0.25, 0.25, 1.25, *[0.25] * 5))
@@ -358,7 +358,9 @@ def test_a_step_of_several_ranks_ends_when_the_last_of_them_has_ended_it() -> No
     ends = [0.25 * (k + 1) for k in range(10)]
     early = told(0, ends, [0.0] * 4 + [0.1] * 6)
     late = told(1, [t + 0.1 for t in ends], [0.2] * 8 + [0.4] * 2)
-    (row,) = make_stream_rows(mixed(early, late), ranks=2, batch_size=BATCH, block=2, shared=(101.05, 102.3))
+    (row,) = make_steady_rate_rows(
+        mixed(early, late), ranks=2, batch_size=BATCH, block=2, shared=(101.05, 102.3)
+    )
     assert (row.t0, row.t1, row.steps) == (pytest.approx(101.1), pytest.approx(102.1), 4)
     assert row.data_wait_s == pytest.approx(4 * 0.2)
     assert row.data_wait_s_by_rank == pytest.approx([0.2, 0.8])
@@ -369,16 +371,16 @@ def test_jobs_share_the_time_from_the_last_begin_to_the_first_end() -> None:
     warm = even(40, 0.25, measured=False, t0=90.0)
     longer = [*warm, *even(8, 0.25, epoch=1, t0=100.0), *even(8, 0.25, epoch=2, t0=103.0)]
     later = mixed(even(8, 0.25, t0=101.0, after_s=-0.001), even(8, 0.25, t0=101.5, rank=1, after_s=-0.001))
-    span = find_shared_span([longer, later], [1, 2])
+    span = find_common_measured_span([longer, later], [1, 2])
     assert span == (101.0, pytest.approx(103.499))
-    (_, kept) = make_stream_rows(longer, ranks=1, batch_size=BATCH, block=4, shared=span)
+    (_, kept) = make_steady_rate_rows(longer, ranks=1, batch_size=BATCH, block=4, shared=span)
     assert (kept.t0, kept.t1, kept.steps) == (pytest.approx(101.0), pytest.approx(102.0), 4)
     # Whose begin and end they are, its own steps all lie inside, though a device's clock may run ahead of the host's.
-    (whole,) = make_stream_rows(later, ranks=2, batch_size=BATCH, block=4, shared=span)
+    (whole,) = make_steady_rate_rows(later, ranks=2, batch_size=BATCH, block=4, shared=span)
     assert whole.steps == 8
-    assert find_shared_span([longer, warm], [1, 1]) is None
+    assert find_common_measured_span([longer, warm], [1, 1]) is None
     # One of its ranks has not ended it.
-    assert find_shared_span([longer, even(8, 0.25)], [1, 2]) is None
+    assert find_common_measured_span([longer, even(8, 0.25)], [1, 2]) is None
 
 
 # ---------------------------------------------------------------- what a record holds

@@ -11,8 +11,8 @@ import scripted
 from msgspec import structs
 
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.record.outcome import Outcome, find_ending
-from gpubench.record.training import read_outcome
+from gpubench.record.outcome import Outcome, classify_ending
+from gpubench.record.training import make_outcome
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -20,7 +20,7 @@ from gpubench.schema.events import (
     Error,
     Evaluated,
     Event,
-    Held,
+    HeldMemory,
     KilledForMemory,
     LeaderExit,
     RankExit,
@@ -84,11 +84,11 @@ DONE = scripted.RESULT
     ],
 )  # fmt: skip
 def test_endings(events: list[Event], ranks: int, status: str, reason: str) -> None:
-    assert find_ending(events, Result, ranks, "help") == (status, reason)
+    assert classify_ending(events, Result, ranks, "help") == (status, reason)
 
 
 def test_an_unknown_signal_is_named_by_number() -> None:
-    _, reason = find_ending([died(0, -99)], Result, 1, "")
+    _, reason = classify_ending([died(0, -99)], Result, 1, "")
     assert reason == "rank 0 was ended by signal 99"
 
 
@@ -101,7 +101,7 @@ def told(events: list[Event], forced: Any = None, ranks: int = 1, until_top1: fl
     trial = SimpleNamespace(workload="training", epochs=3, batch_size=16, until_top1=until_top1)
     job = SimpleNamespace(trial=trial, membership=None, variant=SimpleNamespace(files="none"))
     done = Attempt(events=events, launched=0.0, finished=0.0, last_words="help")
-    return read_outcome(job, SimpleNamespace(processes=ranks), done, forced)
+    return make_outcome(job, SimpleNamespace(processes=ranks), done, forced)
 
 
 def test_a_whole_trial() -> None:
@@ -149,7 +149,8 @@ def test_an_epochs_accuracy_stands_in_its_row() -> None:
 
 def test_what_each_gpus_allocator_held_and_the_slowest_probe() -> None:
     held = [
-        Held(peak=30.0, at_settle=20.0, allocated_peak=9.0), Held(peak=40.0, at_settle=40.0, allocated_peak=9.0)
+        HeldMemory(peak=30.0, at_settle=20.0, allocated_peak=9.0),
+        HeldMemory(peak=40.0, at_settle=40.0, allocated_peak=9.0),
     ]  # fmt: skip
 
     def on_a_gpu(event: Event) -> Event:
@@ -177,8 +178,8 @@ def test_what_the_parent_forced_beats_what_the_child_said() -> None:
 
 def test_last_words(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
-    assert TrialLog(log).find_last_line() == ""
+    assert TrialLog(log).read_last_words() == ""
     log.write_bytes(b"x" * 9000 + b"\nfirst\n  the last \xff one  \n\n \n")
-    assert TrialLog(log).find_last_line() == "the last \N{REPLACEMENT CHARACTER} one"
+    assert TrialLog(log).read_last_words() == "the last \N{REPLACEMENT CHARACTER} one"
     log.write_text("long " * 200)
-    assert len(TrialLog(log).find_last_line()) <= 300
+    assert len(TrialLog(log).read_last_words()) <= 300

@@ -3,7 +3,12 @@
 import pytest
 from whole_rows import changed, row_with
 
-from gpubench.record.resources import WATCHED, explain_none_full, find_resources, list_full
+from gpubench.record.resources import (
+    WATCHED,
+    compute_resource_fullness,
+    explain_none_full,
+    list_full_resources,
+)
 from gpubench.schema.codes import REASONS
 from gpubench.schema.columns import BY_NAME
 
@@ -34,10 +39,14 @@ def test_every_column_that_is_watched_is_one():
     ],
 )
 def test_lines_of_full(name, column, below, full):
-    found = named(find_resources(rows(column, below, full), rows(column, below, below), [None] * 2), name)
+    found = named(
+        compute_resource_fullness(rows(column, below, full), rows(column, below, below), [None] * 2), name
+    )
     assert (found.full_alone, found.full_together) == ((False, True), False)
     assert (found.alone, found.together, found.unit) == ((below, full), (below, below), "%")
-    found = named(find_resources(rows(column, below, below), rows(column, below, full), [None] * 2), name)
+    found = named(
+        compute_resource_fullness(rows(column, below, below), rows(column, below, full), [None] * 2), name
+    )
     assert (found.full_alone, found.full_together) == ((False, False), True)
 
 
@@ -47,11 +56,11 @@ def test_lines_of_full(name, column, below, full):
 )
 def test_a_share_of_time_is_never_full(name, column, below, reached):
     """Two jobs whose kernels ran 97 % of the time lost nothing beside each other."""
-    found = find_resources(rows(column, below, reached), rows(column, below, reached), [None] * 2)
+    found = compute_resource_fullness(rows(column, below, reached), rows(column, below, reached), [None] * 2)
     one = named(found, name)
     assert (one.full_alone, one.full_together) == ((False, False), False)
-    assert list_full(found) == ()
-    before = find_resources(rows(column, 100.0, 100.0), rows(column, below, below), [None] * 2)
+    assert list_full_resources(found) == ()
+    before = compute_resource_fullness(rows(column, 100.0, 100.0), rows(column, below, below), [None] * 2)
     assert explain_none_full(before) == REASONS["none-full"]
     label = "GPU time" if name == "gpu" else name
     assert explain_none_full(found).endswith(f"; {label} can't tell")
@@ -59,14 +68,14 @@ def test_a_share_of_time_is_never_full(name, column, below, reached):
 
 def test_memory_of_jobs_on_one_gpu_adds_up():
     mine = rows("gpu_mem_mib", 4000.0, 5600.0)
-    found = named(find_resources(mine, mine, [10000.0] * 2), "gpu memory")
+    found = named(compute_resource_fullness(mine, mine, [10000.0] * 2), "gpu memory")
     assert (found.alone, found.together) == ((40.0, 56.0), (96.0, 96.0))
     assert (found.full_alone, found.full_together) == ((False, False), True)
 
 
 def test_memory_of_jobs_on_gpus_of_their_own_does_not():
     mine = [row(gpu_mem_mib=4000.0, gpu_ids=[0]), row(gpu_mem_mib=5600.0, gpu_ids=[1, 2], gpus=2)]
-    found = named(find_resources(mine, mine, [10000.0, 20000.0]), "gpu memory")
+    found = named(compute_resource_fullness(mine, mine, [10000.0, 20000.0]), "gpu memory")
     assert (found.alone, found.together, found.full_together) == ((40.0, 28.0), (40.0, 28.0), False)
 
 
@@ -75,33 +84,33 @@ def test_the_fullest_gpu_of_a_job_counts():
         row(gpu_mem_mib=3000.0, gpu_ids=[0, 1]), row(gpu_mem_mib=4000.0, gpu_ids=[1, 2]),
         row(gpu_mem_mib=1000.0, gpu_ids=[2]),
     ]  # fmt: skip
-    found = named(find_resources(mine, mine, [10000.0] * 3), "gpu memory")
+    found = named(compute_resource_fullness(mine, mine, [10000.0] * 3), "gpu memory")
     assert found.together == (70.0, 70.0, 50.0)
 
 
 def test_memory_with_something_unknown_is_unknown():
     mine = rows("gpu_mem_mib", 4000.0, None)
-    found = named(find_resources(mine, mine, [10000.0] * 2), "gpu memory")
+    found = named(compute_resource_fullness(mine, mine, [10000.0] * 2), "gpu memory")
     assert (found.alone, found.together) == ((40.0, None), (None, None))
-    sizeless = named(find_resources(mine, mine, [None] * 2), "gpu memory")
+    sizeless = named(compute_resource_fullness(mine, mine, [None] * 2), "gpu memory")
     assert (sizeless.alone, sizeless.full_together) == ((None, None), False)
 
 
 def test_an_allocator_that_had_to_try_again_ran_short():
     alone, together = rows("gpu_mem_mib", 4000.0, 4000.0), rows("gpu_mem_mib", 4000.0, 4000.0)
     together[1] = changed(together[1], gpu_alloc_retries=3)
-    found = find_resources(alone, together, [10000.0] * 2)
-    assert list_full(found) == ("gpu memory",)
+    found = compute_resource_fullness(alone, together, [10000.0] * 2)
+    assert list_full_resources(found) == ("gpu memory",)
 
 
 def test_rows_without_figures_are_write_not_full():
-    found = find_resources([row()] * 2, [row()] * 2, [None] * 2)
+    found = compute_resource_fullness([row()] * 2, [row()] * 2, [None] * 2)
     assert [one.name for one in found] == [one.name for one in WATCHED]
-    assert list_full(found) == ()
+    assert list_full_resources(found) == ()
     assert all(one.together == (None, None) and one.full_alone == (False, False) for one in found)
 
 
 def test_jobs_on_a_cpu_have_no_resources_of_gpus():
     mine = [row(gpus=0, gpu_ids=None, cpu_util_pct=50.0, data_wait_pct=30.0)] * 2
-    found = find_resources(mine, mine, [None] * 2)
+    found = compute_resource_fullness(mine, mine, [None] * 2)
     assert [one.name for one in found] == ["cpu", "input"]

@@ -18,7 +18,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.live import QuietView
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
@@ -44,12 +44,12 @@ def stored(
     """A trial's record, and its samples: (device, metric) -> times on the windows' clock, values."""
     experiment = apply_options(
         parse_experiment('name = "test"\n[run]\nrounds = 1\n', "test"),
-        Options(fields=FIELDS | fields, timeout="60s"),
+        ExperimentOptions(fields=FIELDS | fields, timeout="60s"),
     )
     machine, sources = environment.make_machine(None), DiskSources()
     plan = expand_experiment(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
-    sweep.runner.results.create()
+    sweep.runner.results.create_folder()
     run_with(server, sweep, QuietView())
     (record,) = sweep.runner.results.read_records()
     assert record.status == "ok", record.reason

@@ -22,12 +22,12 @@ from gpubench.record.together import (
     GroupJob,
     GroupPrediction,
     Shares,
-    compare_with_solos,
+    compare_group_with_solos,
     divide_energy,
     find_shared_gpus,
 )
-from gpubench.run.announce import format_prediction
-from gpubench.run.predicting import predict_group
+from gpubench.run.announce import format_group_prediction
+from gpubench.run.predicting import predict_group_slowdowns
 from gpubench.schema import catalog
 from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.columns import OF_GROUPS
@@ -96,7 +96,7 @@ class Compared:
 def compared(
     jobs: Sequence[GroupJob], alone: Sequence[Record | None], mib: float | None = 1000.0
 ) -> Compared:
-    shares, facts = compare_with_solos(
+    shares, facts = compare_group_with_solos(
         jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)]
     )
     return Compared(
@@ -215,14 +215,14 @@ TWO = ({"batch_size": 16}, {"batch_size": 32})
 def test_the_prediction_rests_on_the_stored_rows() -> None:
     group = unit(*TWO)
     full = [solo(2.0, cpu_s_per_epoch=4.0, gpu_busy_s_per_epoch=0.0)] * 2  # both CPUs all the time
-    found = predict_group(group, [resolved(0), resolved(1)], solos_of(group, *full))
+    found = predict_group_slowdowns(group, [resolved(0), resolved(1)], solos_of(group, *full))
     assert found.solos == tuple(full)
     assert found.why_not is None
     assert found.prediction
     assert [job.slowdown for job in found.prediction.jobs] == pytest.approx([2.0, 2.0])
     assert (found.prediction.overlap, found.prediction.waits_for) == ("none", ("cpu",))
     jobs = [ran(4.0, 0), ran(4.0, 1)]
-    _, facts = compare_with_solos(jobs, found, [None] * 2, "g1", ["t0", "t1"])
+    _, facts = compare_group_with_solos(jobs, found, [None] * 2, "g1", ["t0", "t1"])
     assert facts["predicted"] == {
         "slowdowns": pytest.approx((2.0, 2.0)),
         "overlap_gain": pytest.approx(0.0),
@@ -234,7 +234,7 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
         "waits": (None, None),
     }
     assert [job.result["predicted_slowdown"] for job in jobs] == pytest.approx([2.0, 2.0])
-    pinned = predict_group(
+    pinned = predict_group_slowdowns(
         group, [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,))], solos_of(group, *full)
     ).prediction
     assert pinned
@@ -256,8 +256,8 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
     places = [resolved(0, 1), resolved(0, 1)]
 
     def line(*more: Record) -> tuple[GroupPrediction, str]:
-        found = predict_group(group, places, {**stored, **{one.trial_id: one for one in more}})
-        return found, format_prediction(found)
+        found = predict_group_slowdowns(group, places, {**stored, **{one.trial_id: one for one in more}})
+        return found, format_group_prediction(found)
 
     unknown, said = line()
     assert unknown.prediction
@@ -283,7 +283,7 @@ def test_jobs_whose_cpus_overlap_through_anothers_share_them() -> None:
     group = unit({"batch_size": 16}, {"batch_size": 32}, {"batch_size": 64})
     busy = [solo(2.0, cpu_s_per_epoch=2.0)] * 3
     places = [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,)), resolved(2, cpu_ids=(0, 1))]
-    found = predict_group(group, places, solos_of(group, *busy)).prediction
+    found = predict_group_slowdowns(group, places, solos_of(group, *busy)).prediction
     assert found
     assert set(found.least_s) == {"cpu"}
     assert max(job.slowdown for job in found.jobs) > 1
@@ -293,12 +293,12 @@ def test_what_nobody_measured_alone_is_not_predicted() -> None:
     group = unit(*TWO)
     places = [resolved(0), resolved(0)]
     fine = solo(2.0, cpu_s_per_epoch=1.0, gpu_busy_s_per_epoch=1.0)
-    lacking = predict_group(group, places, solos_of(group, fine))
+    lacking = predict_group_slowdowns(group, places, solos_of(group, fine))
     assert (lacking.solos, lacking.prediction) == ((fine, None), None)
     assert lacking.why_not == "no figures of job 2 of 2 alone"
     failed = structs.replace(fine, status="failed")
-    assert predict_group(group, places, solos_of(group, failed, fine)).solos == (None, fine)
-    assert predict_group(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
+    assert predict_group_slowdowns(group, places, solos_of(group, failed, fine)).solos == (None, fine)
+    assert predict_group_slowdowns(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
 
 
 @pytest.mark.parametrize(
@@ -312,13 +312,15 @@ def test_what_nobody_measured_alone_is_not_predicted() -> None:
 def test_half_a_prediction_is_none(figures: dict[str, float], why: str) -> None:
     """What is not known would be taken for nothing."""
     group = unit(*TWO)
-    found = predict_group(group, [resolved(0), resolved(0)], solos_of(group, *[solo(2.0, **figures)] * 2))
+    found = predict_group_slowdowns(
+        group, [resolved(0), resolved(0)], solos_of(group, *[solo(2.0, **figures)] * 2)
+    )
     assert (found.prediction, found.why_not) == (None, why)
 
 
 def test_without_an_epoch_time_alone() -> None:
     group = unit(*TWO)
-    found = predict_group(
+    found = predict_group_slowdowns(
         group, [resolved(0), resolved(0)], solos_of(group, *[solo(None, cpu_s_per_epoch=1.0)] * 2)
     )
     assert (found.prediction, found.why_not) == (None, "an epoch time alone is not known")

@@ -11,10 +11,10 @@ from fakes import resolve_alone
 from whole_epochs import epoch_rows_of
 
 from gpubench.plan.experiment_file import parse_experiment
-from gpubench.plan.plan import Membership, expand_experiment
+from gpubench.plan.plan import GroupMembership, expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.record.epochs import make_windows
-from gpubench.record.figures import Figures
+from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.record.warnings import RULES, OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema.doubts import DOUBTS
@@ -37,7 +37,7 @@ QUIET: dict[str, Any] = {
 def case(
     fields: str = "",
     result: dict[str, Any] | None = None,
-    seen: Figures | None = None,
+    seen: WatchedFigures | None = None,
     status: Any = "ok",
     **told: Any,
 ) -> WarningEvidence:
@@ -54,7 +54,7 @@ def case(
             **{"status": status, "epochs": (own := told.pop("epochs", epochs)), **told},
             windows=make_windows(own, (QUIET | (result or {})).get("images_per_epoch")),
         ),
-        seen=seen or Figures(max_sm_clock_mhz=1980.0),
+        seen=seen or WatchedFigures(max_sm_clock_mhz=1980.0),
         result=QUIET | (result or {}),
         gpu_mib=143_771,
     )
@@ -64,7 +64,7 @@ def in_a_group(size: int) -> WarningEvidence:
     """The blameless case, as one of so many jobs of a group."""
     blameless = case()
     solo = blameless.job
-    membership = Membership(group="g", group_id="g1", number=0, size=size, solo=solo)
+    membership = GroupMembership(group="g", group_id="g1", number=0, size=size, solo=solo)
     return replace(blameless, job=replace(solo, membership=membership))
 
 
@@ -73,8 +73,8 @@ def test_a_blameless_result_has_none() -> None:
 
 
 CASES: dict[str, tuple[WarningEvidence, str]] = {
-    "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
-    "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
+    "stranger": (case(seen=WatchedFigures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
+    "desktop": (case(seen=WatchedFigures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
     "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
     "low-clock": (case(result={"sm_clock_mhz": 1200.0}), "1200 of 1980 MHz"),
     "spread": (case(result={"epoch_time_iqr_s": 0.9}), "9 %"),
@@ -84,7 +84,7 @@ CASES: dict[str, tuple[WarningEvidence, str]] = {
     "cpu-starved": (case("workers = 512"), "512 loader workers"),
     "other-load": (case(result={"cpu_util_pct": 90.0}), "35 %"),
     "gaps": (
-        case(seen=Figures(provenance={"power_w": {"samples": 80, "gaps": 20, "source": "", "period_s": 0.1}})),
+        case(seen=WatchedFigures(provenance={"power_w": {"samples": 80, "gaps": 20, "source": "", "period_s": 0.1}})),
         "20 % of the samples of power_w",
     ),
     "diverged": (case(missing={"loss": "the loss is not a finite number: training diverged"}), "diverged"),
@@ -134,7 +134,7 @@ def test_a_column_with_too_few_gaps_to_count_hides_no_other(
         name: {"samples": samples, "gaps": gaps, "source": "", "period_s": 0.1}
         for name, (samples, gaps) in columns.items()
     }
-    said = find_warnings(case(seen=Figures(provenance=told, max_sm_clock_mhz=1980.0))).get("gaps")
+    said = find_warnings(case(seen=WatchedFigures(provenance=told, max_sm_clock_mhz=1980.0))).get("gaps")
     assert said is None if worst is None else said is not None and said.startswith(worst)
 
 
@@ -143,7 +143,7 @@ def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
 
 
 def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
-    strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
+    strange = WatchedFigures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
     failed = replace(case(seen=strange, status="failed"), result={})
     assert set(find_warnings(failed)) == {"stranger"}
 
@@ -179,7 +179,7 @@ def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
     crowding: float | None, own: float, theirs: float | None, left: str | None
 ) -> None:
     """As SLURM grants them where it binds to none: `cpu_util_pct` is then the trial's own use."""
-    seen = Figures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
+    seen = WatchedFigures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
     one = case(result={"cpu_util_pct": own, "cpu_util_trial_pct": own}, seen=seen)
     one = replace(one, neighbours=OtherJobs(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
     said = find_warnings(one).get("other-load")

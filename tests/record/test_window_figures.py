@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.ending import merge_columns
-from gpubench.record.figures import compute_figures
+from gpubench.record.ending import merge_measured_columns
+from gpubench.record.figures import compute_watched_figures
 from gpubench.record.outcome import Outcome
-from gpubench.record.training import read_outcome
+from gpubench.record.training import make_outcome
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS
 from gpubench.schema.events import End, Event, Result, Steps
 from gpubench.schema.samples import Samples
-from gpubench.schema.watched import Watched
+from gpubench.schema.watched import WatchedTrial
 
 BATCH, PER_EPOCH, STEP_S, STEPS, CPUS = 16, 640, 0.1, 40, 4
 EPOCH_S = PER_EPOCH * STEP_S
@@ -51,7 +51,7 @@ def ended(*, is_done: bool = True) -> Outcome:
     )
     forced = None if is_done else ("failed", "")
     done = Attempt(events=EVENTS, launched=0.0, finished=0.0)
-    return read_outcome(SimpleNamespace(trial=trial), SimpleNamespace(processes=1, workers=0), done, forced)
+    return make_outcome(SimpleNamespace(trial=trial), SimpleNamespace(processes=1, workers=0), done, forced)
 
 
 def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
@@ -65,8 +65,8 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
         samples.add_reading(t, metrics.ENERGY, WATTS * into + 90.0 * (t - T0 + 10 - into), "0")
         samples.add_reading(t, metrics.CPU_TREE, OWN_CPUS * into)
         samples.add_reading(t, metrics.CPU_BUSY, 2 * OWN_CPUS * into)
-    seen = compute_figures(
-        Watched(
+    seen = compute_watched_figures(
+        WatchedTrial(
             samples=samples,
             windows=outcome.windows,
             gpus=("0",),
@@ -75,7 +75,7 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
             cpu_metric=metrics.CPU_BUSY,
         )
     )
-    found, missing = merge_columns(outcome, seen, "ok", "", ("GPU-0",), {}, {})
+    found, missing = merge_measured_columns(outcome, seen, "ok", "", ("GPU-0",), {}, {})
     assert found["images_per_s"] * found["epoch_time_s"] == pytest.approx(found["images_per_epoch"])
     assert found["images_per_epoch"] == PER_EPOCH * BATCH
     assert found["epoch_time_s"] == pytest.approx(EPOCH_S)

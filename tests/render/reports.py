@@ -13,16 +13,16 @@ from gpubench.core.findings import (
     Choice,
     DevicesFinding,
     LeastCost,
+    MeasuredJobGroup,
     NetworkSizeFinding,
     Remedy,
     SharingFinding,
-    SharingGroup,
     SpeedUp,
     TargetFinding,
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Cell, Facts, Report, ReportColumn, ReportRow, ReportWarning, RowGroup
+from gpubench.core.report import Cell, HeadingFacts, Report, ReportColumn, ReportRow, ReportWarning, RowGroup
 
 
 def make_claim(
@@ -47,9 +47,9 @@ def make_claim(
     )  # fmt: skip
 
 
-def make_facts(**changes: Any) -> Facts:
+def make_facts(**changes: Any) -> HeadingFacts:
     """Facts of a folder of three processes a row."""
-    facts = Facts(
+    facts = HeadingFacts(
         fixed={"model": "mobilenet_v2", "input_size": 224, "variant": "crop-resize", "precision": "fp32"},
         machines=("2 × NVIDIA H200, 32 CPUs",),
         images=5120,
@@ -276,7 +276,7 @@ def sharing() -> Report:
         labels |= {row: {"batch_size": size, "copies": jobs} for row in members}
         is_gain = size == 16
         sharing_groups.append(
-            SharingGroup(
+            MeasuredJobGroup(
                 name="", rows=members, jobs=jobs, work=work, bound=bound, is_lower_bound=is_gain,
                 overlaps=overlaps, word="sure", gains=is_gain,
             )
@@ -317,15 +317,15 @@ def pairs() -> Report:
         4: {"batch_size": 1408}, 5: {"batch_size": 1408},
     }  # fmt: skip
     groups = (
-        SharingGroup(
+        MeasuredJobGroup(
             name="", rows=(0, 1), jobs=2, work=1.99, bound=None, is_lower_bound=True,
             overlaps=("none", "some", "full"), word="unknown", gains=None, spoilt_by=0,
         ),
-        SharingGroup(
+        MeasuredJobGroup(
             name="", rows=(2, 3), jobs=2, work=0.98, bound=1.17, is_lower_bound=False, overlaps=("none", "some"),
             word="sure", gains=False,
         ),
-        SharingGroup(
+        MeasuredJobGroup(
             name="", rows=(4, 5), jobs=2, work=None, bound=None, is_lower_bound=True, overlaps=(), word="unknown",
             gains=None,
         ),

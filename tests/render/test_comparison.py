@@ -42,7 +42,7 @@ def three(threshold: float | None = None) -> Comparison:
 
 
 def texts(comparison: Comparison) -> list[str]:
-    return render.format_answers(comparison)
+    return render.list_conclusion_lines(comparison)
 
 
 SINGLE = compare([row([1.0])], [row([5.0])])
@@ -144,7 +144,7 @@ UNMATCHED = {
 
 @pytest.mark.parametrize(("comparison", "lists"), UNMATCHED.values(), ids=UNMATCHED)
 def test_what_is_not_compared_is_listed(comparison: Comparison, lists: list[list[str]]) -> None:
-    assert render.list_unmatched(comparison) == lists
+    assert render.list_uncompared_trials(comparison) == lists
 
 
 def test_each_trial_has_a_row_under_each_figure() -> None:
@@ -184,7 +184,7 @@ def test_likely_answers_and_missing_figures_are_marked_in_their_rows() -> None:
 def test_only_the_first_of_many_that_stand_alone_are_named() -> None:
     a = [row(EVEN, batch_size=size) for size in (1, 2)]
     comparison = compare(a, [a[0], *(row(EVEN, batch_size=size, precision="bf16") for size in range(3, 13))])
-    only_a, only_b = render.list_unmatched(comparison)
+    only_a, only_b = render.list_uncompared_trials(comparison)
     assert only_a == ["Only in A: 1 trial", "batch 2, fp32"]
     assert len(only_b) == 1 + render.MOST_NAMED + 1
     assert only_b[-1].startswith("and 2 more,")
@@ -197,7 +197,7 @@ def test_jobs_are_named_behind_what_they_are() -> None:
         for job, size in zip(names, (16, 32), strict=True)
     ]
     comparison = compare(jobs, jobs)
-    assert render.name_compared(comparison, 10) == f"batch 16 ({names[0]}, x)"
+    assert render.name_compared_trial(comparison, 10) == f"batch 16 ({names[0]}, x)"
 
 
 def test_the_worst_comes_first_where_that_is_asked() -> None:

@@ -20,7 +20,7 @@ from gpubench.analyze.folder import read_folder, read_folders
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UsageError
-from gpubench.cli.options import choose_form
+from gpubench.cli.options import choose_only_form
 from gpubench.commands.merge import merge_folders
 from gpubench.core.report import Report
 from gpubench.export.sheets import make_table_sheet
@@ -68,8 +68,8 @@ def test_a_form_with_an_option_is_printed(name: str, swept_folder: Path, warm_co
 
 def test_of_two_forms_one_is_wanted() -> None:
     with pytest.raises(UsageError, match=r"^--csv and --markdown are two forms of the same"):
-        choose_form(["csv", "markdown"])
-    assert (choose_form([]), choose_form(["csv"])) == (None, "csv")
+        choose_only_form(["csv", "markdown"])
+    assert (choose_only_form([]), choose_only_form(["csv"])) == (None, "csv")
 
 
 def list_texts(report: Report) -> list[str]:

@@ -47,7 +47,7 @@ def test_every_form_can_say_that_there_is_nothing(form):
 def test_markdown_has_question_table_and_findings():
     report = reports.one_process()
     blocks = markdown.format_text([report]).split("\n\n")
-    name, *facts = map(markdown.escape_markdown, words.describe_facts(report))
+    name, *facts = map(markdown.escape_markdown, words.list_heading_facts(report))
     assert (name, facts[2]) == ("mobilenet\\_v2-4gpu", "mobilenet\\_v2")
     assert blocks[:3] == [f"## {name}", " · ".join(facts), f"**{report.question}**"]
     assert blocks[3] == "**ddp**"

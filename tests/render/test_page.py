@@ -21,7 +21,7 @@ from warm_command import WarmCommand
 
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import make_folder_reports
-from gpubench.analyze.trace import make_report_trace
+from gpubench.analyze.trace import make_recommended_trace
 from gpubench.plan import experiment_file
 from gpubench.render import words
 from gpubench.render.grid import make_grid
@@ -85,7 +85,7 @@ def test_a_committed_folder_as_a_page(name: str) -> None:
             assert line.text in (findings if line.kind != "warning" else said(folded(section, "Warnings")))
         for finding in report.findings:
             for claim in finding.claims:
-                assert all(part in findings for part in words.format_claim(report, claim))
+                assert all(part in findings for part in words.make_claim_cells(report, claim))
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     loads_nothing(tree)
@@ -158,7 +158,7 @@ def test_what_users_write_is_shown_and_never_run() -> None:
     ],
 )
 def test_a_heading_loses_its_last_clauses_and_no_half_word(text: str, short: str) -> None:
-    assert words.shorten(text, 41) == short
+    assert words.shorten_to_clauses(text, 41) == short
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_how_sure_it_is_and_the_command_that_makes_it_surer() -> None:
 def test_pictures_are_those_of_the_report_in_the_page_s_colours(name: str) -> None:
     folder = read_folder(committed.folder(name), lambda _: None)
     for report, section in zip(make_folder_reports([folder]), sections(stored(name)), strict=True):
-        drawn = list_pictures(report, make_report_trace(folder, report, lambda _: None))
+        drawn = list_pictures(report, make_recommended_trace(folder, report, lambda _: None))
         figures = list(section.iter("figure"))
         names = [find(figure, "div", "drawing")[0].get("aria-label") for figure in figures]
         assert names == [picture.title for picture in drawn]
@@ -275,7 +275,7 @@ def test_a_picture_s_words_stand_on_the_page_as_text() -> None:
     figure = section.findall(".//details//figure")[0]
     assert said(figure.find("figcaption")).strip() == list_pictures(report)[1].title
     footnote = said(find(figure, "p", "footnote")[0])
-    assert footnote.split(" · ")[:3] == words.describe_facts(report)[1:4]
+    assert footnote.split(" · ")[:3] == words.list_heading_facts(report)[1:4]
 
 
 def test_a_machine_that_has_measured_nothing_yet() -> None:

@@ -9,20 +9,20 @@ import scripted
 
 from gpubench.analyze import predict
 from gpubench.analyze.predict import Predictions
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob
+from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictedJob, PredictionNote
 from gpubench.plan.stored_machine import StoredMachine
 from gpubench.render import prediction
 
-DOUBTS = Note("doubts", {"codes": ("spread", "gaps")})
+DOUBTS = PredictionNote("doubts", {"codes": ("spread", "gaps")})
 GROUP = PredictedGroup(
     name="two | jobs",
     jobs=(
         PredictedJob(name="1 of 2: a 16", alone_s=4.0, slowdown=1.6949, measured=1.7, notes=(DOUBTS,)),
-        PredictedJob(name="2 of 2: a 32", alone_s=None, slowdown=1.0, notes=(DOUBTS, Note("cpu-load"))),
+        PredictedJob(name="2 of 2: a 32", alone_s=None, slowdown=1.0, notes=(DOUBTS, PredictionNote("cpu-load"))),
     ),
     word="likely", waits_for=("cpu", "gpu"), least_s={"cpu": 2.0, "gpu 0": 6.0, "cpu 1": 1.0}, is_upper_bound=True,
 )  # fmt: skip
-LACKING = NoPrediction(name="others", why=(Note("not-measured", {"job": "a 64"}),))
+LACKING = NoPrediction(name="others", why=(PredictionNote("not-measured", {"job": "a 64"}),))
 FOUND = Predictions(
     stored=StoredMachine(
         key="NVIDIA H200, 143771 MiB", records=(), machine=scripted.computer(gpus=1, cpus=8), cpus=8, is_here=False,
@@ -76,14 +76,16 @@ def test_errors_and_the_gain_follow_from_slowdowns() -> None:
 
 def test_what_was_predicted_before_has_a_gain_alone() -> None:
     jobs = tuple(PredictedJob(name=name, alone_s=1.0, slowdown=2.0, measured=2.5) for name in "ab")
-    assert prediction.describe_group(PredictedGroup(name="", jobs=jobs)) == [
+    assert prediction.list_group_sentences(PredictedGroup(name="", jobs=jobs)) == [
         "No overlap (predicted, gain 0.00)."
     ]
 
 
 def test_every_note_has_words() -> None:
     assert (
-        prediction.describe_note(Note("another-allowance", {"field": "cpus", "wanted": 4, "value": None}))
+        prediction.describe_note(
+            PredictionNote("another-allowance", {"field": "cpus", "wanted": 4, "value": None})
+        )
         == "would have 4 cpus, had an unknown number alone"
     )
     codes = set(re.findall(r'Note\(\s*"([^"]+)"', Path(predict.__file__).read_text()))

@@ -14,12 +14,12 @@ from whole_rows import row_with
 
 from gpubench.core.report import Cell, Report, ReportRow, RowGroup
 from gpubench.plan.outlook import TimeLeft
-from gpubench.plan.rounds import ONE, Rounds
+from gpubench.plan.rounds import ONE, RoundLimits
 from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, choose_view, render_live_table
-from gpubench.render.running import LiveProgress, describe_round_end, describe_trial_end, draw_rounds
+from gpubench.render.running import LiveProgress, describe_round_end, describe_trial_end, draw_round_bars
 from gpubench.render.words import format_leader, list_sentences, name_leader
 
-FIVE = Rounds(number=5)
+FIVE = RoundLimits(number=5)
 SIZES = (16, 32, 64, 128)
 
 
@@ -162,21 +162,21 @@ def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left(
     assert line == ": ".join(filter(None, [f"round {number} of 5", "; ".join(parts)]))
 
 
-def bar(number: int, rounds: Rounds, done: int, total: int, width: int = 80) -> str:
-    return draw_rounds(number, rounds, done, total, width).plain
+def bar(number: int, rounds: RoundLimits, done: int, total: int, width: int = 80) -> str:
+    return draw_round_bars(number, rounds, done, total, width).plain
 
 
 @pytest.mark.parametrize(
     ("rounds", "number", "done", "total", "width", "parts"),
     [
         (FIVE, 2, 3, 6, 80, ["round 2 of 5", "━━━━━━━ ━━━──── ─────── ─────── ───────", "3 of 6 done"]),
-        (Rounds(within_pct=2.0), 7, 1, 4, 80, ["round 7", "━" * 10 + "─" * 30, "1 of 4 done"]),
-        (Rounds(number=30), 2, 1, 2, 80, ["round 2 of 30", "━" * 20 + "─" * 20, "1 of 2 done"]),
+        (RoundLimits(within_pct=2.0), 7, 1, 4, 80, ["round 7", "━" * 10 + "─" * 30, "1 of 4 done"]),
+        (RoundLimits(number=30), 2, 1, 2, 80, ["round 2 of 30", "━" * 20 + "─" * 20, "1 of 2 done"]),
         (FIVE, 2, 3, 6, 30, ["round 2 of 5", "3 of 6 done"]),
     ],
 )
 def test_a_bar_for_each_round(
-    rounds: Rounds, number: int, done: int, total: int, width: int, parts: list[str]
+    rounds: RoundLimits, number: int, done: int, total: int, width: int, parts: list[str]
 ) -> None:
     assert bar(number, rounds, done, total, width).split("  ") == parts
 

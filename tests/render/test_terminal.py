@@ -26,7 +26,7 @@ def test_a_pipe_gets_ascii_in_80_columns_with_the_words_of_a_terminal(name):
     plain, rich = terminal.format_text([report]), show(report)
     assert plain.isascii()
     assert max(map(len, [*plain.splitlines(), *rich.splitlines()])) <= 80
-    below = [line.text for line in terminal.choose_lines(report)]
+    below = [line.text for line in terminal.choose_sentences_that_fit(report)]
     for text in (plain, rich):
         said = " ".join(text.split())
         assert all(
@@ -176,14 +176,14 @@ def test_a_series_that_ran_out_of_memory_says_so_in_its_cell():
 
 def test_where_room_is_short_details_of_findings_go_first_and_the_answer_never():
     report = reports.batch_sizes()
-    chosen = terminal.choose_lines(report)
+    chosen = terminal.choose_sentences_that_fit(report)
     assert [line.kind for line in chosen] == ["answer", "finding", "finding", "warning", "note"]
     assert chosen[-1].text == words.CUT
     assert "Memory" not in "".join(line.text for line in chosen)
     many = replace(report, warnings=tuple(ReportWarning(code=f"code-{n}", rows=(1,)) for n in range(30)))
-    assert terminal.choose_lines(many)[0].kind == "answer"
-    assert len(terminal.choose_lines(many)) == 7
-    assert len(terminal.choose_lines(many, is_all=True)) == 34
+    assert terminal.choose_sentences_that_fit(many)[0].kind == "answer"
+    assert len(terminal.choose_sentences_that_fit(many)) == 7
+    assert len(terminal.choose_sentences_that_fit(many, is_all=True)) == 34
 
 
 def test_why_adds_every_claim_with_its_interval_p_value_and_verdict():

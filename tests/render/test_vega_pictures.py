@@ -20,7 +20,7 @@ from pages import row
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
-from gpubench.core.trace import Phase, Trace, TracePoint
+from gpubench.core.trace import TracePoint, TrialPhase, TrialTrace
 from gpubench.render import words
 from gpubench.render.pictures import breakdown, energy, together, trial
 from gpubench.render.pictures.pictures import DRAWN, list_pictures
@@ -207,13 +207,13 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
         TracePoint(seconds=0.5, mean=50.0, low=40.0, high=60.0, piece=0),
         TracePoint(seconds=1.5, mean=90.0, low=80.0, high=100.0, piece=0),
     )
-    trace = Trace(
+    trace = TrialTrace(
         row=0,
         trial_id="t0123456789ab",
         panels={"gpu_util_pct": points, "power_w": points},
         phases=(
-            Phase(name="warm-up", begin=0.0, end=1.0, is_measured=False),
-            Phase(name="window", begin=1.0, end=2.0, is_measured=True),
+            TrialPhase(name="warm-up", begin=0.0, end=1.0, is_measured=False),
+            TrialPhase(name="window", begin=1.0, end=2.0, is_measured=True),
         ),
         figures={"gpu_util_pct": 90.0, "cpu_util_pct": None, "gpu_mem_mib": 2048.0, "power_w": 1926.0},
     )
@@ -264,11 +264,11 @@ def test_more_rows_than_can_be_read_are_counted() -> None:
 
 def test_names_of_phases_do_not_run_into_each_other() -> None:
     phases = tuple(
-        Phase(name=f"epoch {number}", begin=float(number), end=number + 1.0, is_measured=True)
+        TrialPhase(name=f"epoch {number}", begin=float(number), end=number + 1.0, is_measured=True)
         for number in range(20)
     )
-    trace = Trace(row=0, trial_id="t", panels={}, phases=phases, figures={})
-    names = trial.name_phases(trace, 20.0)
+    trace = TrialTrace(row=0, trial_id="t", panels={}, phases=phases, figures={})
+    names = trial.list_phase_labels(trace, 20.0)
     assert [name["seconds"] for name in names] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0]
 
 
@@ -367,16 +367,16 @@ def test_groups_of_one_name_have_rows_of_their_own() -> None:
     finding = report.findings[0]
     assert isinstance(finding, SharingFinding)
     groups = tuple(replace(group, name="n" * 90, label={}) for group in finding.groups)
-    names = [group["name"] for group in together.list_groups(report, replace(finding, groups=groups))]
+    names = [group["name"] for group in together.list_group_rows(report, replace(finding, groups=groups))]
     assert names == ["n" * 80, *(f"{'n' * 80} ({number})" for number in range(2, len(names) + 1))]
 
 
 def test_a_phase_that_ends_after_the_last_reading_lies_inside_its_panel() -> None:
     report = load_reports(RESULTS / "h200x4-2026", lambda _: None)[0]
     points = (TracePoint(seconds=5.0, mean=50.0, low=40.0, high=60.0, piece=0),)
-    phase = Phase(name="window", begin=1.0, end=5.5, is_measured=True)
+    phase = TrialPhase(name="window", begin=1.0, end=5.5, is_measured=True)
     figures = dict.fromkeys(("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"))
-    trace = Trace(row=0, trial_id="t", panels={"power_w": points}, phases=(phase,), figures=figures)
+    trace = TrialTrace(row=0, trial_id="t", panels={"power_w": points}, phases=(phase,), figures=figures)
     picture = trial.draw(report, trace)
     assert picture["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 5.5]
 

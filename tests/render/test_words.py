@@ -8,7 +8,7 @@ import pytest
 import reports
 from reports import make_claim
 
-from gpubench.analyze.report import AFFECTED_COLUMNS, is_affecting
+from gpubench.analyze.report import AFFECTED_COLUMNS, is_weakening_shown_figure
 from gpubench.core.findings import BatchSizeFinding, Remedy, SharingFinding
 from gpubench.core.report import Report, ReportWarning
 from gpubench.render import words
@@ -237,7 +237,7 @@ FINDINGS = {
 @pytest.mark.parametrize(("place", "lines"), FINDINGS.values(), ids=FINDINGS)
 def test_a_finding_in_words(place, lines):
     report, finding = place
-    assert words.format_finding(report, finding) == lines
+    assert words.format_finding_lines(report, finding) == lines
 
 
 NAMES = [
@@ -277,7 +277,7 @@ def test_a_row_is_named_in_words(fields, name):
     ],
 )
 def test_a_change_names_what_differs_first(candidate, baseline, name):
-    assert words.name_change(candidate, baseline) == name
+    assert words.describe_row_difference(candidate, baseline) == name
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_what_has_no_room_is_counted(count, text):
 
 def test_every_doubt_that_a_table_tells_or_no_record_words_has_its_line():
     columns = {name for names in AFFECTED_COLUMNS.values() for name in names}
-    told = {doubt.code for doubt in DOUBTS if is_affecting(doubt.code, columns)}
+    told = {doubt.code for doubt in DOUBTS if is_weakening_shown_figure(doubt.code, columns)}
     unworded = {doubt.code for doubt in DOUBTS if doubt.raised_by in ("processes", "folder")}
     assert told | unworded | {"spread", "faster-together"} <= words.ROW_WARNINGS.keys()
     assert not words.ROW_WARNINGS.keys() & words.TABLE_WARNINGS.keys()
@@ -426,7 +426,7 @@ def test_the_question_is_the_experiments_or_else_the_first_findings():
 
 
 def test_facts_begin_with_what_matters_most():
-    assert words.describe_facts(NETWORKS) == [
+    assert words.list_heading_facts(NETWORKS) == [
         "network-size",
         "2 × H200, 32 CPUs",
         "3 processes a row",
@@ -435,12 +435,12 @@ def test_facts_begin_with_what_matters_most():
         "batch 256",
     ]
     facts = replace(NETWORKS.facts, processes=(2, 3), images=10240)
-    parts = words.describe_facts(replace(NETWORKS, facts=facts))
+    parts = words.list_heading_facts(replace(NETWORKS, facts=facts))
     assert parts[2].startswith("2 to 3 processes")
     assert parts[-1] == "10,240 images"
-    assert "published" in words.describe_facts(reports.published())[2]
+    assert "published" in words.list_heading_facts(reports.published())[2]
     none = replace(facts, processes=(0, 0))
-    assert not any("process" in part for part in words.describe_facts(replace(NETWORKS, facts=none)))
+    assert not any("process" in part for part in words.list_heading_facts(replace(NETWORKS, facts=none)))
 
 
 SLOWDOWN = make_claim(0, 0, 1.05, metric="slowdown")
@@ -481,7 +481,7 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("report", "claim", "row"), CLAIMS)
 def test_a_claim_as_a_row(report, claim, row):
-    assert words.format_claim(report, claim) == row
+    assert words.make_claim_cells(report, claim) == row
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,13 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.words import format_significant
-from gpubench.results.allowance import explain_mismatch, list_rerun_lines, select_matching
+from gpubench.results.allowance import (
+    explain_allowance_mismatch,
+    list_not_reused_lines,
+    select_matching_records,
+)
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
@@ -59,7 +63,7 @@ def stored(cpus: int = 2, workers: int = 1, **others: Any) -> Record:
     ],
 )
 def test_unlike(attempt: Record, why: str | None) -> None:
-    assert explain_mismatch([attempt], {(attempt.trial_id, attempt.machine_key): NOW}) == why
+    assert explain_allowance_mismatch([attempt], {(attempt.trial_id, attempt.machine_key): NOW}) == why
 
 
 def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there_are() -> None:
@@ -72,7 +76,7 @@ def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there
 
     records = [stored(cpus=1, trial_id=f"t{n}") for n in range(20)]
     now = Counted({(one.trial_id, one.machine_key): NOW for one in records})
-    kept, lost = select_matching(records, now)
+    kept, lost = select_matching_records(records, now)
     assert (kept, len(lost)) == ([], 20)
     assert now.gone_through <= 1
 
@@ -81,10 +85,10 @@ def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None
     own, later = stored(attempt=1), stored(cpus=1, attempt=2, started_at="2026-11-20 10:00:00")
     elsewhere = stored(cpus=1, machine_key="another", started_at="2026-11-20 11:00:00")
     now = {(own.trial_id, own.machine_key): NOW}
-    assert select_matching([own, later, elsewhere], now) == ([own, elsewhere], {})
-    kept, lost = select_matching([later, elsewhere], now)
+    assert select_matching_records([own, later, elsewhere], now) == ([own, elsewhere], {})
+    kept, lost = select_matching_records([later, elsewhere], now)
     assert (kept, lost) == ([elsewhere], {own.trial_id: "measured on 1 CPU, here 2 may be used"})
-    assert select_matching([own, later], {}) == ([own, later], {})
+    assert select_matching_records([own, later], {}) == ([own, later], {})
 
 
 def test_one_job_takes_its_neighbours_along() -> None:
@@ -92,7 +96,7 @@ def test_one_job_takes_its_neighbours_along() -> None:
         stored(cpus=cpus, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab")
         for place, cpus in enumerate((2, 1))
     ]
-    kept, lost = select_matching(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    kept, lost = select_matching_records(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
     assert kept == []
     assert list(lost) == [job.trial_id for job in jobs]
 
@@ -116,7 +120,7 @@ def test_a_group_that_ran_out_of_memory_would_do_so_with_other_cpus_too(
         stored(cpus=1, trial_id=f"t{place:012}", group="g", group_id="g0123456789ab", status=status)
         for place, status in enumerate(endings)
     ]
-    kept, lost = select_matching(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
+    kept, lost = select_matching_records(jobs, {(job.trial_id, job.machine_key): NOW for job in jobs})
     assert kept == (jobs if stays else [])
     assert list(lost) == ([] if stays else [job.trial_id for job in jobs])
 
@@ -141,7 +145,7 @@ def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
     mine, theirs = stored(cpus=2, **here, **unit), stored(cpus=1, **there, **unit)
     now = {(one.trial_id, one.machine_key): NOW for one in (mine, theirs)}
     for records in ([mine, theirs], [theirs, mine]):
-        assert select_matching(records, now)[0] == [mine]
+        assert select_matching_records(records, now)[0] == [mine]
 
 
 # ---- sweeps, with scripted trials ----
@@ -150,7 +154,7 @@ def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
 def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, **fields: str) -> SweepState:
     experiment = apply_options(
         parse_experiment(BASE, "test"),
-        Options(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats),
+        ExperimentOptions(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats),
     )
     machine = scripted.computer(gpus, cpus=cpus)
     plan = make_plan(experiment, machine, DiskSources(), "given")
@@ -163,7 +167,7 @@ def sweep(
     folder: Path, cpus: int, *jobs: str, seconds: float = 0.5, gpus: int = 0, repeats: int = 1, **fields: str
 ) -> SweepState:
     made = work(folder, cpus, *jobs, gpus=gpus, repeats=repeats, **fields)
-    made.runner.results.create()
+    made.runner.results.create_folder()
     store_plan(made)
     launcher = Scripted(lambda _: scripted.trains_for(seconds))
     run_with(launcher, made, Heard())
@@ -172,7 +176,7 @@ def sweep(
 
 
 def states(made: SweepState) -> list[tuple[str, str]]:
-    return [(item.state, item.why) for item in made.list_round(1)]
+    return [(item.state, item.why) for item in made.list_planned_of_round(1)]
 
 
 def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_path: Path) -> None:
@@ -180,7 +184,7 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     other = work(tmp_path, 2, batch_size="16,32,64")
     why = "measured on 1 CPU, here 2 may be used"
     assert states(other) == [("run", why), ("run", why), ("run", "")]
-    (line,) = list_rerun_lines(other.list_round(1))
+    (line,) = list_not_reused_lines(other.list_planned_of_round(1))
     assert (line[:2], line.endswith(why)) == ("2 ", True)
     sweep(tmp_path, 2, seconds=1.0, batch_size="16,32,64")
     assert [state for state, _ in states(work(tmp_path, 2, batch_size="16,32,64"))] == ["done"] * 3

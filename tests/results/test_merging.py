@@ -19,7 +19,7 @@ from swept import swept
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merge_folders
 from gpubench.results import unite as uniting
-from gpubench.results.counting import select_counting
+from gpubench.results.counting import select_counting_records
 from gpubench.results.store import Results
 from gpubench.results.unite import unite_folders
 
@@ -121,10 +121,12 @@ def test_measurements_of_one_trial_in_two_folders_are_kept_and_the_later_counts(
         == files(a) | files(b) | {name: files(c)[name] for name in files(c) if "plans" in name}
     )
     assert [record.attempt for record in records(c)] == [1, 1]
-    assert [record.reason for record in select_counting(records(c)).values()] == ["later"]
+    assert [record.reason for record in select_counting_records(records(c)).values()] == ["later"]
     for record in records(c):
         assert Results(c).make_log_path(record.trial_id, record.attempt_name).exists()
-        assert Results(c).make_part_path("samples", record.trial_id, record.attempt_name, "csv").exists()
+        assert (
+            Results(c).make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv").exists()
+        )
 
 
 def test_something_else_under_one_id_is_left_out_and_named(tmp_path, capsys):
@@ -150,7 +152,7 @@ def test_attempts_of_an_earlier_version_get_the_same_ids_wherever_they_are_merge
     assert files(c) == files(d)
     assert len(records(c)) == 4
     assert all(record.attempt_id for record in records(c))
-    assert {record.reason for record in select_counting(records(c)).values()} == {"another"}
+    assert {record.reason for record in select_counting_records(records(c)).values()} == {"another"}
     merge_folders([c, a, d, b], out=c)
     assert files(c) == files(d)
     merge_folders([a], out=e)
@@ -173,12 +175,12 @@ def test_a_folder_of_an_earlier_version_goes_on_under_one_id(tmp_path):
     merge_folders([a], out=b)
     swept(a, "one", "16", rounds=3)
     assert sorted(record.attempt for record in records(a)) == [1, 2, 3]
-    assert [record.round for record in select_counting(records(a)).values()] == [1, 2, 3]
+    assert [record.round for record in select_counting_records(records(a)).values()] == [1, 2, 3]
     assert {record.folder_id for record in records(a)} == {Results(a).folder_id}
     merge_folders([b, a], out=b)
     # The first round is there once.
     assert len(records(b)) == 3
-    assert [record.round for record in select_counting(records(b)).values()] == [1, 2, 3]
+    assert [record.round for record in select_counting_records(records(b)).values()] == [1, 2, 3]
     merge_folders([a], out=c)
     assert files(c) == {name: text for name, text in files(b).items() if "plans" not in name} | {
         name: text for name, text in files(c).items() if "plans" in name
@@ -190,8 +192,8 @@ def test_the_next_attempt_is_numbered_in_its_own_folder(tmp_path):
     swept(a, "one", "16", rounds=3)
     merge_folders([a], out=b)
     (trial_id,) = {record.trial_id for record in records(a)}
-    assert Results(a).find_next_attempt(trial_id) == 4
-    assert Results(b).find_next_attempt(trial_id) == 1
+    assert Results(a).find_next_attempt_number(trial_id) == 4
+    assert Results(b).find_next_attempt_number(trial_id) == 1
 
 
 def test_a_reference_that_an_earlier_version_measured_is_kept_and_counts_nowhere(tmp_path):
@@ -204,7 +206,7 @@ def test_a_reference_that_an_earlier_version_measured_is_kept_and_counts_nowhere
     reference = json.loads(first.read_text()) | {"attempt": 3, "reference": True, "schema_version": 4}
     first.with_name(first.name.replace("-1.json", "-3.json")).write_text(json.dumps(reference))
     assert [one.reference for one in records(a)].count(True) == 1
-    assert [one.attempt for one in select_counting(records(a)).values()] == [1, 2]
+    assert [one.attempt for one in select_counting_records(records(a)).values()] == [1, 2]
     merge_folders([a], out=b)
     assert len(records(b)) == 3
     assert tables(b) == tables(plain)
@@ -221,7 +223,9 @@ def in_rounds(folder, days):
 
 
 def shown_rounds(folder):
-    return sorted((one.round, one.started_at[8:10]) for one in select_counting(records(folder)).values())
+    return sorted(
+        (one.round, one.started_at[8:10]) for one in select_counting_records(records(folder)).values()
+    )
 
 
 @pytest.mark.slow
@@ -253,7 +257,7 @@ def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_p
         before = files(damaged), files(whole)
         assert merge_folders(order, out=c) == 0
         assert (files(damaged), files(whole)) == before
-        assert [record.round for record in select_counting(records(c)).values()] == [1, 2, 3]
+        assert [record.round for record in select_counting_records(records(c)).values()] == [1, 2, 3]
         assert {name: text for name, text in files(c).items() if not name.startswith("plans/")} == kept
         shutil.rmtree(c)
     merge_folders([damaged, whole], out=damaged)
@@ -279,7 +283,7 @@ def under_allowances(folder, *tries):
 
 def shown_allowances(folder):
     """What counts in a folder: CPUs, round, day."""
-    found = select_counting(records(folder)).values()
+    found = select_counting_records(records(folder)).values()
     return sorted((one.resolved["cpus"], one.round, int(one.started_at[8:10])) for one in found)
 
 
@@ -396,7 +400,7 @@ def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path
         job = {"trial_id": "jaa1", "attempt": 1, "started_at": started_at, "together": together}
         group = {"group_id": "gaa1", "attempt": 1, "jobs": [job]}
         for record, unit_id in ((solo, "taa1"), (group, "gaa1")):
-            path = Results(root).make_part_path("records", unit_id, "1", "json")
+            path = Results(root).make_attempt_file_path("records", unit_id, "1", "json")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(record))
         return root
@@ -496,7 +500,7 @@ def make_folder(root, chains):
     folder = Results(root)
     for unit_id, chain in chains.items():
         for number, content in enumerate(chain, 1):
-            path = folder.make_part_path("records", unit_id, str(number), "json")
+            path = folder.make_attempt_file_path("records", unit_id, str(number), "json")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"trial_id": unit_id, "attempt": number, "started_at": content}))
     return folder

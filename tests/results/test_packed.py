@@ -68,11 +68,11 @@ def test_every_reader_takes_a_packed_folder_as_it_is(folder: Path) -> None:
     trial_id = Results(folder).read_records()[0].trial_id
     loose = gpubench.load(folder).samples(trial_id)
     verdicts = [rule.verdict for rule in audit_folder(read_folder(folder, print))]
-    next_number = Results(folder).find_next_attempt(trial_id)
+    next_number = Results(folder).find_next_attempt_number(trial_id)
     pack_folder(folder, print)
     assert gpubench.load(folder).samples(trial_id).equals(loose)
     assert [rule.verdict for rule in audit_folder(read_folder(folder, print))] == verdicts
-    assert Results(folder).find_next_attempt(trial_id) == next_number == 2
+    assert Results(folder).find_next_attempt_number(trial_id) == next_number == 2
 
 
 def test_a_sweep_goes_on_beside_the_zip_file_and_packing_again_unites_both(folder: Path) -> None:

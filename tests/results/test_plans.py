@@ -15,9 +15,9 @@ from swept import ASKED, swept
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
-from gpubench.plan.shards import Shard, select_part
+from gpubench.plan.shards import Shard, select_shard
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.plans import PlanFacts, StoredPlan, read_stored_plans
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -92,21 +92,22 @@ def unstamped(folder: Path) -> None:
 @pytest.mark.parametrize("order", ["given", "random"])
 def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: str) -> None:
     asked = apply_options(
-        parse_experiment(ASKED.format(name="one"), "one"), Options(fields={"batch_size": "16,32,64,128"})
+        parse_experiment(ASKED.format(name="one"), "one"),
+        ExperimentOptions(fields={"batch_size": "16,32,64,128"}),
     )
     whole = expand_experiment(asked, device="cpu", sources=DiskSources(), order=order)
 
     def told(*numbers: int | None) -> StoredPlan:
         for number in numbers:
             shard = None if number is None else Shard(number, 3)
-            mine = select_part(whole, shard) if shard else whole
+            mine = select_shard(whole, shard) if shard else whole
             work = sweep_of(mine, tmp_path, scripted.computer(), sources=DiskSources())
             store_plan(work, whole, shard)
         (found,) = read_stored_plans(Results(tmp_path), [])[0]
         return found
 
     first = told(2)
-    mine = {job.trial_id for job in select_part(whole, Shard(2, 3)).jobs}
+    mine = {job.trial_id for job in select_shard(whole, Shard(2, 3)).jobs}
     assert {job.trial_id for job in first.share.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
     assert told(2).facts.number == first.facts.number, "nothing new was asked for"

@@ -4,7 +4,7 @@ import committed
 import pytest
 from fakes import record
 
-from gpubench.results.packed import is_stored
+from gpubench.results.packed import is_file_or_member
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 
@@ -14,7 +14,7 @@ def test_a_row_names_a_log_that_is_there(folder):
     for stored in Results(folder).read_records():
         row = make_row(stored)
         if stored.source == "measured":
-            assert is_stored(folder / row.log)
+            assert is_file_or_member(folder / row.log)
         else:
             assert row.log is None
 

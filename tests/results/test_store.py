@@ -19,12 +19,12 @@ from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.analyze.folder import build_folder
+from gpubench.analyze.folder import build_folder_from_rows
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import HIDDEN
 from gpubench.export.sheets import make_epoch_sheet, make_trial_sheet
 from gpubench.results import whole_file
-from gpubench.results.counting import select_counting
+from gpubench.results.counting import select_counting_records
 from gpubench.results.csv_text import format_csv
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
@@ -37,12 +37,12 @@ from gpubench.schema.row import Row
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
     made = Results(tmp_path / "results")
-    made.create()
+    made.create_folder()
     return made
 
 
 def rows_of(records: list[Record]) -> list[Row]:
-    return [make_row(record) for record in select_counting(records).values()]
+    return [make_row(record) for record in select_counting_records(records).values()]
 
 
 def files(folder: Path) -> set[str]:
@@ -92,11 +92,11 @@ def test_a_full_disk_is_one_clear_line() -> None:
 def test_a_folder_that_can_not_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UnusableError, match="is a file; name a folder"):
-        Results(tmp_path / "file").create()
+        Results(tmp_path / "file").create_folder()
     with pytest.raises(UnusableError, match="can't be written"):
-        Results(tmp_path / "file" / "below").create()
+        Results(tmp_path / "file" / "below").create_folder()
     with pytest.raises(UnusableError, match="can't be written"):
-        Results(Path("/proc/no-such-place")).create()
+        Results(Path("/proc/no-such-place")).create_folder()
 
 
 # ---- attempts ----
@@ -114,9 +114,9 @@ def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> N
     log = results.make_log_path("t0123456789a", 1)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
-    assert results.find_next_attempt("t0123456789a") == 2
+    assert results.find_next_attempt_number("t0123456789a") == 2
     # Another trial whose id begins alike.
-    assert results.find_next_attempt("t0123456789") == 1
+    assert results.find_next_attempt_number("t0123456789") == 1
 
 
 def test_a_record_comes_back_as_it_was(results: Results) -> None:
@@ -127,7 +127,7 @@ def test_a_record_comes_back_as_it_was(results: Results) -> None:
     results.save([before], [[(0.1, "gpu0", "x", 1.5)]], ("t_s", "where", "metric", "value"))
     assert results.read_records() == [before]
     assert (
-        results.make_part_path("samples", before.trial_id, 1, "csv").read_text()
+        results.make_attempt_file_path("samples", before.trial_id, 1, "csv").read_text()
         == "t_s,where,metric,value\n0.1,gpu0,x,1.5\n"
     )
 
@@ -146,7 +146,7 @@ def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) ->
 
 def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
     results.save([record()], [[]], ("t_s",))
-    path = results.make_part_path("records", "t0123456789a", 1, "json")
+    path = results.make_attempt_file_path("records", "t0123456789a", 1, "json")
     whole = path.read_text()
     for broken, says in (
         ("", r"is not JSON \(half written\?\)"),
@@ -170,7 +170,7 @@ def test_half_written_files_are_no_records(results: Results) -> None:
     (folder / ".t0123456789a-2.json.77.tmp").write_text("{")
     (folder / ".t0123456789a-3.json").write_text("{")
     assert len(results.read_records()) == 1
-    assert results.find_next_attempt("t0123456789a") == 2
+    assert results.find_next_attempt_number("t0123456789a") == 2
 
 
 # ---- groups ----
@@ -200,7 +200,10 @@ def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
         "samples/21/j2123456789a-1.csv",
     }
     assert results.read_records() == made
-    assert results.make_part_path("samples", "j2123456789a", 1, "csv").read_text() == "t_s,value\n0.2,2\n"
+    assert (
+        results.make_attempt_file_path("samples", "j2123456789a", 1, "csv").read_text()
+        == "t_s,value\n0.2,2\n"
+    )
     assert [row.job for row in rows_of(results.read_records())] == ["1 of 2", "2 of 2"]
 
 
@@ -216,7 +219,7 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
 ) -> None:
     """Killed between any two of its files: all of its jobs are there, or none."""
     whole = len(("samples", "samples", "record"))
-    write = whole_file._write
+    write = whole_file._write_then_place
     for number in range(1, whole + 1):
         made = jobs("ok", "ok", attempt=number)
         written = 0
@@ -229,7 +232,7 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
             write(path, data, put)
 
         with monkeypatch.context() as patch:
-            patch.setattr(whole_file, "_write", dies)
+            patch.setattr(whole_file, "_write_then_place", dies)
             with pytest.raises(KeyboardInterrupt):
                 save_group(results, made)
         assert results.read_records() == []
@@ -239,7 +242,7 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
 
 def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
     save_group(results, jobs("ok", "ok"))
-    path = results.make_part_path("records", "g0123456789a", 1, "json")
+    path = results.make_attempt_file_path("records", "g0123456789a", 1, "json")
     whole = path.read_text()
     for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
         path.write_text(broken)
@@ -249,15 +252,15 @@ def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
 
 def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Results) -> None:
     ids = ("g0123456789a", "j1123456789a", "j2123456789a")
-    assert results.find_next_attempt(*ids) == 1
+    assert results.find_next_attempt_number(*ids) == 1
     save_group(results, jobs("ok", "ok"))
-    assert results.find_next_attempt(*ids) == 2
+    assert results.find_next_attempt_number(*ids) == 2
     log = results.make_log_path(ids[2], 4)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
     # The sweep was killed while attempt 4 ran.
-    assert results.find_next_attempt(*ids) == 5
-    assert results.find_next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
+    assert results.find_next_attempt_number(*ids) == 5
+    assert results.find_next_attempt_number("g0123456789b", "j1123456789b", "j2123456789b") == 1
 
 
 # ---- a folder that goes away ----
@@ -297,13 +300,14 @@ def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
 
 def written(results: Results, records: list[Any]) -> pd.DataFrame:
     results.write_table(
-        "trials.csv", make_trial_sheet([build_folder(results.folder, rows_of(records))]).format_csv()
+        "trials.csv",
+        make_trial_sheet([build_folder_from_rows(results.folder, rows_of(records))]).format_csv(),
     )
     return pd.read_csv(results.folder / "trials.csv", dtype={"gpu_ids": str})
 
 
 def test_the_header_is_one_for_ever() -> None:
-    folder = build_folder(Path(), rows_of([record()]))
+    folder = build_folder_from_rows(Path(), rows_of([record()]))
     assert make_trial_sheet([folder]).format_csv().splitlines()[0] == ",".join(
         column.name for column in COLUMNS
     )
@@ -342,7 +346,7 @@ def test_epochs_have_a_row_each() -> None:
         {"epoch": 1, "warmup": False, "epoch_time_s": 1.0},
     ]
     stored = (record(epochs=epochs, attempt=2),)
-    frame = make_epoch_sheet([build_folder(Path(), rows_of(stored), records=stored)]).to_frame()
+    frame = make_epoch_sheet([build_folder_from_rows(Path(), rows_of(stored), records=stored)]).to_frame()
     assert list(frame.warmup) == [1, 0]
     assert list(frame.attempt) == [2, 2]
     assert list(frame.trial_id) == ["t0123456789a"] * 2
@@ -388,10 +392,10 @@ def _without_marks(text: str) -> str:
 
 
 def test_a_number_that_no_record_could_follow_is_no_attempt_s(results: Results) -> None:
-    log = results.make_part_path("logs", "t0123456789a", 1_000_000, "log")
+    log = results.make_attempt_file_path("logs", "t0123456789a", 1_000_000, "log")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
-    assert results.find_next_attempt("t0123456789a") == 1
+    assert results.find_next_attempt_number("t0123456789a") == 1
 
 
 def test_a_name_that_is_no_utf_8_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

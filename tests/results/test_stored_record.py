@@ -22,7 +22,7 @@ from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.file_names import format_part_path
+from gpubench.results.file_names import format_attempt_file_path
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedRecordError, read_attempt
 from gpubench.schema.codes import decode_record
@@ -305,9 +305,9 @@ def test_a_record_says_what_its_file_says(folder: Path) -> None:
     for record in Results(folder).read_records():
         if record.group_id is not None:
             continue
-        text = (folder / format_part_path("records", record.trial_id, record.attempt_name, "json")).read_text(
-            "utf-8"
-        )
+        text = (
+            folder / format_attempt_file_path("records", record.trial_id, record.attempt_name, "json")
+        ).read_text("utf-8")
         values = {name: value for name, value in record.to_stored().items() if name in json.loads(text)}
         assert json.dumps(values, indent=1, ensure_ascii=False) + "\n" == text, record.trial_id
 

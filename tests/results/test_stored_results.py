@@ -26,15 +26,15 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.live import QuietView
-from gpubench.results.counting import select_counting
+from gpubench.results.counting import select_counting_records
 from gpubench.results.csv_text import format_csv_cell
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
-from gpubench.schema.record import Record, Span
+from gpubench.schema.record import Record, TrialSpan
 from gpubench.schema.window import count_block_steps
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
@@ -325,7 +325,9 @@ def agree(folder: Path) -> None:
     # out anew by whoever reads them.
     text = make_trial_sheet([analyze(results, records)]).format_csv()
     read = {_run(one): one for one in csv.DictReader(io.StringIO(text))}
-    by_run = {(record.trial_id, record.round or 1): record for record in select_counting(records).values()}
+    by_run = {
+        (record.trial_id, record.round or 1): record for record in select_counting_records(records).values()
+    }
     ran = {_run(line) for line in lines if line["status"] not in ("skipped", "missing")}
     taken_along = {run for run, record in by_run.items() if record.status == "skipped"}
     assert ran == set(by_run) - taken_along
@@ -389,8 +391,8 @@ def test_a_broken_record_is_seen() -> None:
         {"windows": windows[::-1]},
         {"windows": windows[:-1]},
         {"windows": [structs.replace(windows[0], t1=windows[1].t0 + 0.1), *windows[1:]]},
-        {"span": Span(launched=windows[0].t0 + 0.01, finished=windows[-1].t1 + 1)},
-        {"span": Span(launched=windows[0].t0 - 1, finished=windows[-1].t1 - 0.01)},
+        {"span": TrialSpan(launched=windows[0].t0 + 0.01, finished=windows[-1].t1 + 1)},
+        {"span": TrialSpan(launched=windows[0].t0 - 1, finished=windows[-1].t1 - 0.01)},
         {"phases": {"wall": 0.01}},
     ]
     assert broken(sound, younger_than(folder)) == []
@@ -440,11 +442,11 @@ def test_a_fresh_sweep_holds_together(
     server: ForkServer, tmp_path: Path, windows: int, asked: dict[str, str]
 ) -> None:
     """Real processes: single, and two ranks of ddp; a stream, and whole epochs."""
-    experiment = apply_options(parse_experiment(FRESH, "fresh"), Options(fields=asked))
+    experiment = apply_options(parse_experiment(FRESH, "fresh"), ExperimentOptions(fields=asked))
     plan = expand_experiment(experiment, device="cpu", sources=DiskSources(), order="given")
     work = sweep_of(plan, tmp_path / "results", make_machine(None))
     work.load()
-    work.runner.results.create()
+    work.runner.results.create_folder()
     store_plan(work)
     run_with(server, work, QuietView())
     records = Results(tmp_path / "results").read_records()

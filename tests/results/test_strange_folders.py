@@ -49,7 +49,7 @@ def test_a_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(
     link.symlink_to(outside)
     before = list_files(outside)
     with pytest.raises(UnusableError, match=f"{link} is a link"):
-        Results(source).create()
+        Results(source).create_folder()
     if place == "plots":  # of which a merge copies nothing
         link.unlink()
         return
@@ -75,7 +75,7 @@ def test_files_that_are_links_are_not_copied(source: Path, outside: Path, tmp_pa
 
 def test_a_record_that_is_a_link_is_left_out_and_named(source: Path, tmp_path: Path) -> None:
     (record,) = Results(source).read_records()
-    path = Results(source).make_part_path("records", record.trial_id, record.attempt, "json")
+    path = Results(source).make_attempt_file_path("records", record.trial_id, record.attempt, "json")
     path.rename(tmp_path / "elsewhere.json")
     path.symlink_to(tmp_path / "elsewhere.json")
     lines: list[str] = []
@@ -95,7 +95,9 @@ def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
         / (name.format(record.trial_id) if name[0] == "o" else name.format(inside, record.trial_id))
     )
     second.parent.mkdir(exist_ok=True)
-    whole = json.loads(Results(source).make_part_path("records", record.trial_id, 1, "json").read_text())
+    whole = json.loads(
+        Results(source).make_attempt_file_path("records", record.trial_id, 1, "json").read_text()
+    )
     second.write_text(json.dumps(whole | {"reason": "not the one"}))
     lines: list[str] = []
     assert [each.reason for each in Results(source).read_records(lines.append)] == [record.reason]

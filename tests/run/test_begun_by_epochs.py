@@ -11,8 +11,8 @@ from scripted import Scripted
 
 from gpubench.commands import sweep as command
 from gpubench.node.node import Node
-from gpubench.plan.sweep_options import Options, RunOptions
-from gpubench.results.counting import select_first_round
+from gpubench.plan.sweep_options import ExperimentOptions, RunOptions
+from gpubench.results.counting import select_counting_of_first_round
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
@@ -37,12 +37,12 @@ class Desk:
         """`gpubench sweep` with these fields: what it launched, and the lines of whole epochs that it said."""
         launcher = Scripted()
         self._monkeypatch.setattr(command, "make_this_node", lambda: node_of(scripted.computer()))
-        self._monkeypatch.setattr(Node, "start", lambda node: setattr(node, "launcher", launcher))
+        self._monkeypatch.setattr(Node, "start_fork_server", lambda node: setattr(node, "launcher", launcher))
         self._monkeypatch.setattr(Node, "wait_ready", lambda node, should_stop: True)  # noqa: ARG005
         self._monkeypatch.setattr(SweepState, "write_tables", lambda state: None)  # noqa: ARG005
         file = self.folder.parent / "x.toml"
         file.write_text(ASKED)
-        options = Options(fields={"batch_size": batches, "device": "cpu", **fields})
+        options = ExperimentOptions(fields={"batch_size": batches, "device": "cpu", **fields})
         done = command.sweep(file, options, RunOptions(order="given", out=self.folder))
         assert done == 0
         said = [line for line in self._capsys.readouterr().err.splitlines() if "was begun by" in line]
@@ -60,7 +60,7 @@ class Desk:
     def kinds(self) -> set[str]:
         return {
             make_row(record).kind
-            for record in select_first_round(Results(self.folder).read_records()).values()
+            for record in select_counting_of_first_round(Results(self.folder).read_records()).values()
         }
 
 

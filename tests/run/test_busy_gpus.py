@@ -13,16 +13,16 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node.locks import Locks
+from gpubench.node.locks import SweepLocks
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.run import busy_gpus
 from gpubench.run.checks import inspect_gpus
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.gpu_look import GpuProcess, Look
+from gpubench.schema.gpu_look import GpuLook, GpuProcess
 
 PYTHON = GpuProcess(pid=4711, name="python", mib=12_345.0)
 XORG = GpuProcess(pid=99, name="Xorg", mib=None)
@@ -34,8 +34,8 @@ def a_look(
     desktop: tuple[GpuProcess, ...] | None = (),
     power: float | None = 75.0,
     missing: dict[str, str] | None = None,
-) -> Look:
-    return Look(
+) -> GpuLook:
+    return GpuLook(
         power_w=power,
         util_pct=util,
         compute=compute,
@@ -45,22 +45,22 @@ def a_look(
     )
 
 
-def rule(**looks: Look) -> busy_gpus.BusyGpuPolicy:
-    return busy_gpus.judge_gpus(looks, {uuid: int(uuid[-1]) for uuid in looks})
+def rule(**looks: GpuLook) -> busy_gpus.GpuUseFindings:
+    return busy_gpus.classify_gpu_use(looks, {uuid: int(uuid[-1]) for uuid in looks})
 
 
 def test_an_empty_gpu_is_worth_no_word() -> None:
     ruling = rule(g0=a_look())
-    assert ruling == busy_gpus.BusyGpuPolicy(
+    assert ruling == busy_gpus.GpuUseFindings(
         busy=(), notes=(), unknown=(), idle_power_w={"g0": 75.0}, idle_readings={"g0": (10, 0)}
     )
-    assert ruling.enforce(allow_busy=False) == []
+    assert ruling.check_not_busy(allow_busy=False) == []
 
 
 def test_a_busy_stranger_is_a_refusal_that_says_all() -> None:
     ruling = rule(g0=a_look(), g3=a_look(97.4, (PYTHON,)))
     with pytest.raises(UnusableError) as caught:
-        ruling.enforce(allow_busy=False)
+        ruling.check_not_busy(allow_busy=False)
     words = str(caught.value)
     assert "\n" not in words
     for part in ("GPU 3", "97 %", "4711", "python", "12,345 MiB", "wait", "--gpu-ids", "--allow-busy"):
@@ -74,10 +74,10 @@ def test_a_busy_stranger_is_a_refusal_that_says_all() -> None:
 @pytest.mark.parametrize("desktop", [(), None])
 def test_a_busy_gpu_without_processes_to_be_seen_is_one_too(desktop: tuple[GpuProcess, ...] | None) -> None:
     with pytest.raises(UnusableError, match=r"no process can be seen \(another container's"):
-        rule(g0=a_look(55.0, (), desktop)).enforce(allow_busy=False)
+        rule(g0=a_look(55.0, (), desktop)).check_not_busy(allow_busy=False)
     hidden = rule(g0=a_look(55.0, None, desktop, missing={"compute": "Insufficient Permissions"}))
     with pytest.raises(UnusableError, match=r"no process can be seen \(Insufficient Permissions\)"):
-        hidden.enforce(allow_busy=False)
+        hidden.check_not_busy(allow_busy=False)
 
 
 @pytest.mark.parametrize("util", [9.9, 10.0])
@@ -85,15 +85,15 @@ def test_a_desktop_is_a_line_whatever_it_shows(util: float) -> None:
     ruling = rule(g0=a_look(util, (), (XORG,)))
     # What it draws while it shows a film is no idle power.
     assert ("g0" in ruling.idle_power_w) == (util < 10)
-    (line,) = ruling.enforce(allow_busy=False)
+    (line,) = ruling.check_not_busy(allow_busy=False)
     assert "desktop" in line
     assert "Xorg, memory unknown" in line
 
 
 def test_utilisation_that_is_not_told_refuses_nobody() -> None:
-    lines = rule(g0=a_look(None, (PYTHON,), missing={"util_pct": "utilisation: Not Supported"})).enforce(
-        allow_busy=False
-    )
+    lines = rule(
+        g0=a_look(None, (PYTHON,), missing={"util_pct": "utilisation: Not Supported"})
+    ).check_not_busy(allow_busy=False)
     assert len(lines) == 2
     assert "Not Supported" in lines[1]
 
@@ -103,7 +103,7 @@ def test_utilisation_that_is_not_told_refuses_nobody() -> None:
 
 def a_sweep(folder: Path, nvml: FakeNvml, gpus: int, **fields: str) -> SweepState:
     base = 'name = "t"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
-    experiment = apply_options(parse_experiment(base, "t"), Options(fields=fields))
+    experiment = apply_options(parse_experiment(base, "t"), ExperimentOptions(fields=fields))
     plan = expand_experiment(
         experiment, device="cuda" if gpus else "cpu", sources=DiskSources(), order="given"
     )
@@ -127,16 +127,16 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
         nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="0,1")
         view = Heard()
-        inspect_gpus(job, job.list_round(1), view, allow_busy=False)
+        inspect_gpus(job, job.list_planned_of_round(1), view, allow_busy=False)
         assert view.lines == []
         assert sorted(job.runner.idle_power_w.values()) == pytest.approx([70.0, 71.0])
 
         nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="1,2")
         with pytest.raises(UnusableError, match=f"GPU 2 .*process {stranger.pid} \\(python"):
-            inspect_gpus(job, job.list_round(1), view, allow_busy=False)
+            inspect_gpus(job, job.list_planned_of_round(1), view, allow_busy=False)
         assert job.runner.idle_power_w == {}
-        inspect_gpus(job, job.list_round(1), view, allow_busy=True)
+        inspect_gpus(job, job.list_planned_of_round(1), view, allow_busy=True)
         assert len(view.lines) == 1
         assert list(job.runner.idle_power_w.values()) == pytest.approx([71.0])
     finally:
@@ -147,13 +147,13 @@ def test_two_sweeps_that_start_at_once_do_not_share_a_gpu(tmp_path: Path) -> Non
     """Each of them sees an idle GPU."""
     first, second, third = (a_sweep(tmp_path, FakeNvml(), 3, gpu_ids=ids) for ids in ("0", "0,1", "1,2"))
     for work in (first, second, third):
-        work.runner.node.gpu_locks = Locks()
-    inspect_gpus(first, first.list_round(1), Heard(), allow_busy=False)
+        work.runner.node.gpu_locks = SweepLocks()
+    inspect_gpus(first, first.list_planned_of_round(1), Heard(), allow_busy=False)
     with pytest.raises(
         UnusableError, match=r"^GPU 0 is being measured on by another gpubench sweep of this host"
     ):
-        inspect_gpus(second, second.list_round(1), Heard(), allow_busy=False)
+        inspect_gpus(second, second.list_planned_of_round(1), Heard(), allow_busy=False)
     second.runner.node.gpu_locks.release()
-    inspect_gpus(third, third.list_round(1), Heard(), allow_busy=False)
-    inspect_gpus(second, second.list_round(1), Heard(), allow_busy=True)
+    inspect_gpus(third, third.list_planned_of_round(1), Heard(), allow_busy=False)
+    inspect_gpus(second, second.list_planned_of_round(1), Heard(), allow_busy=True)
     first.runner.node.gpu_locks.release()

@@ -20,12 +20,12 @@ from gpubench.plan.max_batch import MemoryEdge
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options, RunOptions
+from gpubench.plan.sweep_options import ExperimentOptions, RunOptions
 from gpubench.render.live import QuietView
 from gpubench.render.running import describe_trial_end
 from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
-from gpubench.run.max_batch import find_known_edge, find_max_batch, list_searches
+from gpubench.run.max_batch import find_known_memory_edge, list_max_batch_searches, search_max_batch
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
@@ -76,7 +76,7 @@ class Held(Mapping[int, float]):
 
 def sweep(folder: Path, card: Card, there: int = 1, **fields: str) -> SweepState:
     """A sweep that has ended."""
-    options = Options(fields={"batch_size": "16,32,64,128", **fields})
+    options = ExperimentOptions(fields={"batch_size": "16,32,64,128", **fields})
     asked = apply_options(parse_experiment(ASKED, "one"), options)
     plan = expand_experiment(asked, device="cuda", sources=DiskSources())
     work = sweep_of(plan, folder, scripted.computer(gpus=there), nvml=Driver(mib=Held(card)))
@@ -95,15 +95,15 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
         ended = run_with(card, tries, Heard(), should_stop, has_tables=False)
         return ended, ended.limits
 
-    for one in list_searches(work):
-        for _ in find_max_batch(work, one, run, told.append, store_plan):
+    for one in list_max_batch_searches(work):
+        for _ in search_max_batch(work, one, run, told.append, store_plan):
             pass
     return told
 
 
 def edges(work: SweepState) -> dict[str, MemoryEdge]:
     """Where memory ends by all that is stored, by the names of the configurations."""
-    return {search.name: find_known_edge(work, search)[0] for search in list_searches(work)}
+    return {search.name: find_known_memory_edge(work, search)[0] for search in list_max_batch_searches(work)}
 
 
 def lines_of(edges: Mapping[str, MemoryEdge]) -> list[str]:
@@ -182,7 +182,7 @@ def test_on_a_cpu_it_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         command.sweep(
             None,
-            Options(fields={"device": "cpu"}),
+            ExperimentOptions(fields={"device": "cpu"}),
             RunOptions(find_max_batch=True, out=tmp_path / "x"),
         )
     assert str(refused.value) == (
@@ -198,10 +198,10 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     card = Card(3_000)
     node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
     monkeypatch.setattr(command, "make_this_node", lambda: node)
-    monkeypatch.setattr(Node, "start", lambda self: setattr(self, "launcher", card))
+    monkeypatch.setattr(Node, "start_fork_server", lambda self: setattr(self, "launcher", card))
     monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
     (tmp_path / "one.toml").write_text(ASKED)
-    options = Options(fields={"batch_size": "16,32,64,128", "gpu_mem_cap_mib": "3000"})
+    options = ExperimentOptions(fields={"batch_size": "16,32,64,128", "gpu_mem_cap_mib": "3000"})
 
     def asked(**more: object) -> int:
         return command.sweep(tmp_path / "one.toml", options, RunOptions(out=tmp_path / "x", **more))

@@ -37,7 +37,7 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
         plan = make_plan(parse_experiment(text.format(batch), "test"), machine, DiskSources(), "given")
         work = sweep_of(plan, desk.folder, machine)
         work.load()
-        work.runner.results.create()
+        work.runner.results.create_folder()
         store_plan(work)
         run_with(Scripted(), work, Heard(), has_tables=False)
     old = superseded(analyze(Results(desk.folder)))
@@ -81,13 +81,13 @@ def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
 def neighbours_seen(monkeypatch: pytest.MonkeyPatch) -> list[recording.OtherJobs]:
     """What is found out of the jobs beside each job, as a sweep finds it."""
     seen: list[recording.OtherJobs] = []
-    told = recording._find_other_jobs
+    told = recording._summarize_other_jobs
 
     def noting(jobs: Any, index: int) -> recording.OtherJobs:
         seen.append(told(jobs, index))
         return seen[-1]
 
-    monkeypatch.setattr(recording, "_find_other_jobs", noting)
+    monkeypatch.setattr(recording, "_summarize_other_jobs", noting)
     return seen
 
 
@@ -95,7 +95,7 @@ def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.cpus = 4
-    monkeypatch.setattr(recording, "compute_cpu_s", lambda *_: 3.0)
+    monkeypatch.setattr(recording, "compute_tree_cpu_s", lambda *_: 3.0)
     seen = neighbours_seen(monkeypatch)
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
     narrow, wide = seen[-2:]

@@ -10,30 +10,32 @@ from fakes import Given
 
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.outlook import Outlook, TimeLeft
+from gpubench.plan.outlook import SweepOutlook, TimeLeft
 from gpubench.plan.plan import Unit, expand_experiment
 from gpubench.plan.rounds import ONE
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render import running as live_view
-from gpubench.run.live_progress import make_progress
+from gpubench.run.live_progress import make_live_progress
 from gpubench.schema.attempt import JobProgress, LiveReadings
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nbatch_size = 32\n[run]\nepochs = 2\n'
 
 
-LAST_ROUND: dict[str, Any] = {"ahead": Outlook(rounds=ONE, number=1), "pace": 1.0}
+LAST_ROUND: dict[str, Any] = {"ahead": SweepOutlook(rounds=ONE, number=1), "pace": 1.0}
 
 
 def a_unit(**fields: str) -> Unit:
     (unit,) = expand_experiment(
-        apply_options(parse_experiment(BASE, "test"), Options(fields=fields)), device="cpu", sources=Given()
+        apply_options(parse_experiment(BASE, "test"), ExperimentOptions(fields=fields)),
+        device="cpu",
+        sources=Given(),
     ).units
     return unit
 
 
 def left_s(progress: JobProgress, **seconds: float) -> float:
     given: dict[str, Any] = {"spent_s": 30.0, "estimated_s": 100.0, "after_s": 7.0, **LAST_ROUND} | seconds
-    shown = make_progress(a_unit(), [progress], label="", done=0, total=1, elapsed_s=30.0, **given)
+    shown = make_live_progress(a_unit(), [progress], label="", done=0, total=1, elapsed_s=30.0, **given)
     assert shown.left is not None
     return shown.left.seconds
 
@@ -62,7 +64,7 @@ def shown(unit: Unit, progress: list[JobProgress], **seconds: float) -> live_vie
         "after_s": 7.0,
         **LAST_ROUND,
     } | seconds
-    return make_progress(unit, progress, label="lenet", done=3, total=9, **given)
+    return make_live_progress(unit, progress, label="lenet", done=3, total=9, **given)
 
 
 def readings(mem: float | None, gpu: float | None, cpu: float | None) -> LiveReadings:
@@ -137,7 +139,8 @@ def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
 
 def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     group = apply_options(
-        parse_experiment(BASE, "test"), Options(jobs=[f"batch_size={size}" for size in (16, 32, 64)])
+        parse_experiment(BASE, "test"),
+        ExperimentOptions(jobs=[f"batch_size={size}" for size in (16, 32, 64)]),
     )
     *_, unit = expand_experiment(group, device="cpu", sources=Given()).units
     assert len(unit.jobs) == 3
@@ -154,7 +157,7 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
 def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
     pair = apply_options(
         parse_experiment(BASE, "test"),
-        Options(fields={"steps": "40"}, jobs=["batch_size=16", "batch_size=32"]),
+        ExperimentOptions(fields={"steps": "40"}, jobs=["batch_size=16", "batch_size=32"]),
     )
     *_, unit = expand_experiment(pair, device="cpu", sources=Given()).units
     waits, warms = JobProgress(step=9, steps=10, waiting=True), JobProgress(step=1, steps=10)

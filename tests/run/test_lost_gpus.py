@@ -17,7 +17,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.schema.order import TrialOrder
@@ -42,11 +42,13 @@ class Losing(FakeNvml):
 
 
 def sweep(folder: Path, nvml: Losing, script: Script) -> Ended:
-    experiment = apply_options(parse_experiment(BASE, "test"), Options(fields={"batch_size": "16,32,64"}))
+    experiment = apply_options(
+        parse_experiment(BASE, "test"), ExperimentOptions(fields={"batch_size": "16,32,64"})
+    )
     plan = expand_experiment(experiment, device="cuda", sources=DiskSources(), order="given")
     work = sweep_of(plan, folder, scripted.computer(2), nvml=nvml)
     work.load()
-    work.runner.results.create()
+    work.runner.results.create_folder()
     store_plan(work)
     launcher = Scripted(lambda _: script)
     try:

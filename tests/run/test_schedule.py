@@ -35,7 +35,7 @@ def go(
                 events.append(f"round {number}{'' if is_first_pass else ' again'}")
             case UnitTurn(place=place):
                 events.append(str(place))
-                schedule.hand_back(to_come.pop(0) if to_come else COUNTED)
+                schedule.hand_back_outcome(to_come.pop(0) if to_come else COUNTED)
             case RoundEnd(has_run=has_run):
                 events.append(f"end{' with figures' if has_run else ''}")
             case PassEnd(has_waiting=has_waiting):
@@ -70,7 +70,7 @@ def test_a_further_round_of_which_nothing_is_to_be_measured_is_the_last() -> Non
         if isinstance(event, RoundStart):
             numbers.append(event.number)
         elif isinstance(event, UnitTurn):
-            schedule.hand_back(RAN)
+            schedule.hand_back_outcome(RAN)
     assert numbers == [1, 2]
 
 
@@ -90,7 +90,7 @@ def test_what_waits_is_asked_for_again_however_little_was_measured() -> None:
 
 
 def test_stopped_while_it_waits_it_ends() -> None:
-    events = go([WAITS, COUNTED], on_pass_end=lambda schedule: schedule.hand_back(STOPPED))
+    events = go([WAITS, COUNTED], on_pass_end=lambda schedule: schedule.hand_back_outcome(STOPPED))
     assert events[-1] == "wait"
 
 
@@ -107,5 +107,5 @@ def test_others_that_were_met_in_any_pass_are_remembered() -> None:
     outcomes = [THEIRS]
     for event in schedule:
         if isinstance(event, UnitTurn):
-            schedule.hand_back(outcomes.pop() if outcomes else COUNTED)
+            schedule.hand_back_outcome(outcomes.pop() if outcomes else COUNTED)
     assert schedule.has_met_others

@@ -21,7 +21,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import SweepSummary
@@ -45,7 +45,7 @@ class Desk:
     said: list[str] = dataclasses.field(default_factory=list)
     last_job: SweepState = dataclasses.field(init=False)
 
-    def job(self, *, retry: str, fresh: bool, order: str, options: Options) -> SweepState:
+    def job(self, *, retry: str, fresh: bool, order: str, options: ExperimentOptions) -> SweepState:
         experiment = apply_options(parse_experiment(BASE, "test"), options)
         plan = expand_experiment(
             experiment, device="cuda" if self.gpus else "cpu", sources=DiskSources(), order=order
@@ -70,9 +70,9 @@ class Desk:
     ) -> SweepSummary:
         """`gpubench sweep` with these options, as text."""
         launcher = launcher or Scripted()
-        options = Options(fields=fields, repeats=repeats, timeout=timeout)
+        options = ExperimentOptions(fields=fields, repeats=repeats, timeout=timeout)
         job = self.last_job = self.job(retry=retry, fresh=fresh, order=order, options=options)
-        job.runner.results.create()
+        job.runner.results.create_folder()
         store_plan(job)
         view = Heard()
         summary = run_with(launcher, job, view, stop, has_tables=False)

@@ -21,7 +21,7 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
 from gpubench.run.announce import print_plan
 from gpubench.run.closing import print_result
@@ -48,7 +48,9 @@ class Desk:
         own = ("rounds", "within", "budget", "repeats", "excludes")
         options = {name: asked.pop(name) for name in own if name in asked} or {"rounds": 1}
         fields = {"batch_size": "16,32", **asked} if not jobs else asked
-        experiment = apply_options(parse_experiment(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
+        experiment = apply_options(
+            parse_experiment(BASE, "x"), ExperimentOptions(fields=fields, jobs=jobs, **options)
+        )
         machine = scripted.computer(cpus=2)
         plan = make_plan(experiment, machine, DiskSources(), "given")
         again = frozenset(retry.split(",") if retry else ())
@@ -61,7 +63,7 @@ class Desk:
     ) -> Ended:
         """`gpubench sweep` with these options."""
         work = self.work(**asked)
-        work.runner.results.create()
+        work.runner.results.create_folder()
         store_plan(work)
         self.view, launcher = Heard(), launcher or Scripted()
         summary = run_with(launcher, work, self.view, stop, has_tables=False)
@@ -72,7 +74,7 @@ class Desk:
     def closing(self, capsys: pytest.CaptureFixture[str], ended: Ended, **asked: Any) -> list[str]:
         """What is said at the end of such a sweep."""
         work, view = self.work(**asked), Heard()
-        print_result(work, work.list_pending_units(), ended, ended.limits, view, "quiet")
+        print_result(work, work.list_planned_of_all_rounds(), ended, ended.limits, view, "quiet")
         capsys.readouterr()
         return view.lines
 
@@ -252,7 +254,7 @@ def test_a_budget_goes_to_what_is_open_and_ends_where_nothing_is(
     assert line in desk.closing(capsys, summary, batch_size="16,32,64", budget="10h")
     assert desk.sweep(batch_size="16,32,64", budget="20h").ran == 0
     work = desk.work(batch_size="16,32,64", budget="20h")
-    assert [item.state for item in work.list_pending_units()] == ["done"] * 3
+    assert [item.state for item in work.list_planned_of_all_rounds()] == ["done"] * 3
     assert count_again(work).limits.certainty.answered == turns[64]
 
 
@@ -298,7 +300,7 @@ def test_groups_take_part_and_are_compared_by_geometric_means(desk: Desk) -> Non
 
 def dry_run(desk: Desk, capsys: pytest.CaptureFixture[str], **asked: Any) -> list[str]:
     work = desk.work(**asked)
-    print_plan(work, work.list_pending_units())
+    print_plan(work, work.list_planned_of_all_rounds())
     return capsys.readouterr().out.splitlines()
 
 

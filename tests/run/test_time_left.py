@@ -25,7 +25,7 @@ def lasted(desk: Desk, seconds: float) -> None:
 
 
 def seconds(desk: Desk, **asked: Any) -> float:
-    (estimate,) = desk.work(batch_size="16", **asked).estimate_units(
+    (estimate,) = desk.work(batch_size="16", **asked).estimate_unit_times(
         desk.work(batch_size="16", **asked).plan.units
     )
     return estimate.seconds
@@ -59,4 +59,4 @@ def test_what_a_unit_took_in_this_sweep_counts_before_all_that_is_stored(desk: D
     lasted(desk, 9.0)
     work = desk.work(batch_size="16")
     work.add_records(work.records[:1], took_s=42.0)
-    assert [(one.seconds, one.known) for one in work.estimate_units(work.plan.units)] == [(42.0, True)]
+    assert [(one.seconds, one.known) for one in work.estimate_unit_times(work.plan.units)] == [(42.0, True)]

@@ -34,7 +34,7 @@ def test_a_model_that_is_not_ready_in_time_is_not_refused_and_no_disk_is_needed(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     lines: list[str] = []
     slow = "import sys\ndef net(num_classes):\n    while not sys.stdin.read(): pass\n"
-    checks.run_tries(NODE, tries(tmp_path, fine=NET, slow=slow), 2, lines.append)
+    checks.run_user_code_tries(NODE, tries(tmp_path, fine=NET, slow=slow), 2, lines.append)
     (line,) = lines
     assert line.startswith(f"model '{tmp_path}/slow.py:net': not ready after 2 s")
     assert "\n" not in line
@@ -50,6 +50,6 @@ def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_i
     with pytest.raises(
         UsageError, match=r"dies\.py:net': its process died while it was tried \(last words\)"
     ):
-        checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 200, pytest.fail)
+        checks.run_user_code_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 200, pytest.fail)
     # It does not wait for what the file has started.
     assert time.monotonic() - began < 110

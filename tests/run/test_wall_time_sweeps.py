@@ -13,7 +13,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.plan.wall_time import WallTime
 from gpubench.schema.order import TrialOrder
 
@@ -25,7 +25,7 @@ SMALL, LARGE = 256, 256_000
 def sweep(
     folder: Path, left_s: float, whole_s: float, *, rounds: int = 1, **fields: str
 ) -> tuple[Ended, Scripted]:
-    options = Options(fields={"batch_size": "16", **fields}, rounds=rounds)
+    options = ExperimentOptions(fields={"batch_size": "16", **fields}, rounds=rounds)
     plan = expand_experiment(
         apply_options(parse_experiment(BASE, "test"), options),
         device="cpu",
@@ -33,7 +33,7 @@ def sweep(
         order="given",
     )
     work = sweep_of(plan, folder, scripted.computer())
-    work.runner.results.create()
+    work.runner.results.create_folder()
     work.load()
     wall_time = WallTime(job="SLURM job 7", ends_s=time.monotonic() + left_s, whole_s=whole_s)
     launcher = Scripted()

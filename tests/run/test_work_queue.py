@@ -21,12 +21,12 @@ from gpubench.plan.options import apply_options
 from gpubench.plan.plan import Plan, Unit, expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.state import PlannedUnit
-from gpubench.plan.sweep_options import Options
-from gpubench.results.counting import list_superseded, select_counting
+from gpubench.plan.sweep_options import ExperimentOptions
+from gpubench.results.counting import list_superseded_records, select_counting_records
 from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import WorkQueue
-from gpubench.store.holder import Holder
+from gpubench.store.holder import HolderProcess
 from gpubench.store.work_claims import SILENT_S, WorkClaims
 
 ASKED = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = {rounds}\nepochs = 2\n'
@@ -34,14 +34,14 @@ ASKED = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrou
 
 def plan_of(device: str, jobs: tuple[str, ...] = (), rounds: int = 1, **fields: str) -> Plan:
     asked = apply_options(
-        parse_experiment(ASKED.format(rounds=rounds), "x"), Options(fields=fields, jobs=jobs)
+        parse_experiment(ASKED.format(rounds=rounds), "x"), ExperimentOptions(fields=fields, jobs=jobs)
     )
     return expand_experiment(asked, device=device, sources=DiskSources())
 
 
 def sweep_in(folder: Path, plan: Plan, gpus: int = 0, **settings: object) -> SweepState:
     work = sweep_of(plan, folder, scripted.computer(gpus), **settings)  # type: ignore[arg-type]
-    work.runner.results.create()
+    work.runner.results.create_folder()
     work.load()
     return work
 
@@ -56,7 +56,7 @@ def unit(plan: Plan, batch: int) -> Unit:
 
 def claim_elsewhere(queue: WorkQueue, claimed: Unit, number: int = 1) -> Path:
     """Has a process of another host claim it."""
-    owner = Holder(host="n2", boot="b", pid_namespace="p", pid=1, began="7")
+    owner = HolderProcess(host="n2", boot="b", pid_namespace="p", pid=1, began="7")
     folder, item = queue.state.runner.results.folder, queue.make_work_item(claimed, number)
     claims = WorkClaims(folder, owner=owner)
     assert claims.claim_item(item, lambda: False) == "mine"
@@ -68,7 +68,7 @@ def test_what_somebody_else_has_measured_meanwhile_is_done(tmp_path: Path) -> No
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
     queue = open_queue(first)
     run_with(Scripted(), second, Heard(), has_tables=False)
-    assert queue.choose_turn(unit(plan, 8), 1) == ("done", "")
+    assert queue.claim_turn(unit(plan, 8), 1) == ("done", "")
     # What the other has stored is known from now on.
     assert sorted(one.trial["batch_size"] for one in first.records) == [8, 16]
     assert first.measured == set()
@@ -85,7 +85,7 @@ def test_what_is_stored_while_it_is_claimed_is_done(tmp_path: Path, monkeypatch:
         return "mine"
 
     monkeypatch.setattr(queue.claims, "claim_item", measure_elsewhere)
-    assert queue.choose_turn(unit(plan, 8), 1) == ("done", "")
+    assert queue.claim_turn(unit(plan, 8), 1) == ("done", "")
 
 
 def test_what_a_sweep_begins_with_is_claimed_in_the_round_that_lacks_it(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_what_a_sweep_begins_with_is_claimed_in_the_round_that_lacks_it(tmp_path
     work = sweep_in(tmp_path, plan)
     queue = open_queue(work)
     item = PlannedUnit(unit(plan, 8), "run", rounds=(2,))
-    queue.claim_first([PlannedUnit(unit(plan, 16), "done"), item])
+    queue.claim_first_unit([PlannedUnit(unit(plan, 16), "done"), item])
     (claim,) = (tmp_path / "records").rglob("*-r*")
     assert (claim.name.split("-r")[0], claim.name.split("-r")[1].split("-")[0]) == (item.unit.unit_id, "2")
 
@@ -106,7 +106,7 @@ def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None
     queue = open_queue(first)
     # Nor does one try it again and again.
     assert run_with(failing, second, Heard(), has_tables=False).failed == 1
-    assert queue.choose_turn(unit(plan, 8), 1)[0] == "done"
+    assert queue.claim_turn(unit(plan, 8), 1)[0] == "done"
 
 
 def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
     launcher = Scripted()
     run_with(launcher, second, Heard(), lambda: bool(launcher.launched), has_tables=False)
     assert [one.status for one in second.records] == ["interrupted"]
-    assert queue.choose_turn(unit(plan, 8), 1) == ("run", "")
+    assert queue.claim_turn(unit(plan, 8), 1) == ("run", "")
 
 
 def test_a_round_of_another_is_no_answer_to_this_one(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_round_of_another_is_no_answer_to_this_one(tmp_path: Path) -> None:
     first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
     queue = open_queue(first)
     run_with(Scripted(), second, Heard(), has_tables=False)
-    assert queue.choose_turn(unit(plan, 8), 1)[0] == "done"
-    assert queue.choose_turn(unit(plan, 8), 2)[0] == "run"
+    assert queue.claim_turn(unit(plan, 8), 1)[0] == "done"
+    assert queue.claim_turn(unit(plan, 8), 2)[0] == "run"
 
 
 def test_a_group_and_its_trials_alone_are_taken_as_one(tmp_path: Path) -> None:
@@ -136,15 +136,15 @@ def test_a_group_and_its_trials_alone_are_taken_as_one(tmp_path: Path) -> None:
     assert len(plan.units) == 3
     assert len({queue.lots[one.unit_id] for one in plan.units}) == 1
     claim_elsewhere(queue, next(one for one in plan.units if one.unit_id == queue.lots[group.unit_id]))
-    assert queue.choose_turn(group, 1)[0] == "theirs"
-    assert queue.choose_turn(unit(plan, 16), 1)[0] == "theirs"
+    assert queue.claim_turn(group, 1)[0] == "theirs"
+    assert queue.claim_turn(unit(plan, 16), 1)[0] == "theirs"
 
 
 def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -> None:
     plan = plan_of("cpu", batch_size="8,16", copies="1,2")
     work = sweep_in(tmp_path, plan)
     queue = open_queue(work)
-    given = work.list_round(1)[::-1]
+    given = work.list_planned_of_round(1)[::-1]
     # Without others at work it keeps the order of the round.
     assert queue.list_in_queue_order(given) == given
     queue.place = 0.0
@@ -176,10 +176,10 @@ def test_a_larger_batch_waits_while_a_smaller_one_may_run_out_of_memory(tmp_path
     work = sweep_in(tmp_path, plan, gpus=1)
     queue = open_queue(work)
     taken = claim_elsewhere(queue, unit(plan, 16))
-    assert queue.choose_turn(unit(plan, 64), 1)[0] == "waits"
-    assert queue.choose_turn(unit(plan, 16), 1)[0] == "theirs"
+    assert queue.claim_turn(unit(plan, 64), 1)[0] == "waits"
+    assert queue.claim_turn(unit(plan, 16), 1)[0] == "theirs"
     taken.unlink()
-    assert queue.choose_turn(unit(plan, 64), 1)[0] == "run"
+    assert queue.claim_turn(unit(plan, 64), 1)[0] == "run"
 
 
 def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> None:
@@ -195,8 +195,8 @@ def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> No
     run_with(Scripted(), ran, Heard(), has_tables=False)
     claim_elsewhere(queue, unit(plan, 64))
     # 16 times 8,000 MiB is less than 90 % of 143,771.
-    assert queue.choose_turn(unit(plan, 256), 1)[0] == "run"
-    assert queue.choose_turn(unit(plan, 1024), 1)[0] == "waits"
+    assert queue.claim_turn(unit(plan, 256), 1)[0] == "run"
+    assert queue.claim_turn(unit(plan, 1024), 1)[0] == "waits"
 
 
 def test_a_further_round_waits_for_nobody_s_memory(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_further_round_waits_for_nobody_s_memory(tmp_path: Path) -> None:
     work = sweep_in(tmp_path, plan, gpus=1)
     queue = open_queue(work)
     claim_elsewhere(queue, unit(plan, 16))
-    assert queue.choose_turn(unit(plan, 64), 2)[0] == "run"
+    assert queue.claim_turn(unit(plan, 64), 2)[0] == "run"
 
 
 def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_p
     )
     queue = open_queue(first)
     run_with(Scripted(lambda _: scripted.runs_out_of_gpu_memory), second, Heard(), has_tables=False)
-    turn, why = queue.choose_turn(unit(plan, 64), 1)
+    turn, why = queue.claim_turn(unit(plan, 64), 1)
     assert turn == "skip"
     assert why.startswith("batch 16 ")
 
@@ -259,7 +259,7 @@ def test_a_claim_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(t
     run_with(Scripted(lambda _: scripted.raises), ran, Heard(), has_tables=False)
     claim_elsewhere(queue, unit(plan, 16))
     # 16 has failed, and says nothing of memory.
-    assert queue.choose_turn(unit(plan, 64), 1)[0] == "run"
+    assert queue.claim_turn(unit(plan, 64), 1)[0] == "run"
 
 
 def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path:
     two = sweep_of(plan, tmp_path, scripted.computer(cpus=2))
     one = sweep_of(plan, tmp_path, scripted.computer(cpus=1))
     for work in (two, one):
-        work.runner.results.create()
+        work.runner.results.create_folder()
         work.load()
     run_with(Scripted(), two, Heard(), has_tables=False)
     summary = run_with(Scripted(), one, Heard(), has_tables=False)
@@ -311,7 +311,7 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
     plan = plan_of("cpu", batch_size="8")
     frozen, heir = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
     frozen.runner.claims = WorkClaims(
-        tmp_path, owner=replace(Holder.make_current(), pid=2**22 + 1)
+        tmp_path, owner=replace(HolderProcess.make_current(), pid=2**22 + 1)
     )  # no such process
 
     launcher = Scripted()
@@ -325,9 +325,9 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
     run_with(launcher, frozen, Heard(), take_over, has_tables=False)
     records = Results(tmp_path).read_records()
     assert sorted(r.claim.rpartition(".")[2] for r in records) == ["1", "2"]
-    (counts,) = select_counting(records).values()
+    (counts,) = select_counting_records(records).values()
     assert counts.claim.endswith(".2")
-    assert [r.claim.rpartition(".")[2] for r in list_superseded(records)] == ["1"]
+    assert [r.claim.rpartition(".")[2] for r in list_superseded_records(records)] == ["1"]
     rule = audit_folder(read_folder(tmp_path, print))[2]
     assert (rule.number, rule.verdict) == (3, "kept")
     assert [observation.code for observation in rule.observations] == ["runs-kept", "superseded"]
@@ -353,7 +353,7 @@ def test_a_folder_that_has_lost_its_id_goes_on_under_that_of_its_attempts(tmp_pa
     again = sweep_in(tmp_path, plan)
     assert run_with(Scripted(), again, Heard(), has_tables=False).ran == 1
     assert len({r.folder_id for r in again.records}) == 1
-    assert [r.round for r in select_counting(Results(tmp_path).read_records()).values()] == [1, 2]
+    assert [r.round for r in select_counting_records(Results(tmp_path).read_records()).values()] == [1, 2]
 
 
 @pytest.mark.parametrize("content", ["", "xyz", "0123456789abcdef"])

@@ -53,6 +53,6 @@ def test_parts_add_up_and_the_mean_lies_between_the_readings(
 
 
 def test_away_is_the_distance_to_the_nearest_reading() -> None:
-    assert series((1, 0), (4, 0)).find_distance_s(2) == 1
-    assert series((1, 0), (4, 0)).find_distance_s(9) == 5
-    assert series().find_distance_s(0) == float("inf")
+    assert series((1, 0), (4, 0)).compute_distance_to_reading_s(2) == 1
+    assert series((1, 0), (4, 0)).compute_distance_to_reading_s(9) == 5
+    assert series().compute_distance_to_reading_s(0) == float("inf")

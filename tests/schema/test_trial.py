@@ -177,7 +177,7 @@ def test_another_process_finds_the_same_ids() -> None:
 )
 def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
     t = make_trial(fields)
-    again = convert_value(json.loads(json.dumps(t.as_json())), Trial)
+    again = convert_value(json.loads(json.dumps(t.as_json_dict())), Trial)
     assert derive_config_id(again, VARIANT, "x") == derive_config_id(t, VARIANT, "x")
 
 

@@ -16,11 +16,11 @@ from whole_rows import row_with
 
 import gpubench
 from gpubench.analyze.frames import build_runs
-from gpubench.analyze.series import COUNTS, Fields
-from gpubench.plan.skips import make_chain_key
+from gpubench.analyze.series import COUNTS, EncodedFields
+from gpubench.plan.skips import make_memory_chain_key
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.field import order_names
-from gpubench.schema.kinds import find_kind
+from gpubench.schema.kinds import find_column_kind
 from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
 
@@ -148,9 +148,11 @@ def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwis
     """As a later field does, of whose entry nothing else is known."""
     about = ABOUT[name]
     value, other = (make_trial({}), msgspec.structs.replace(make_trial({}), **{name: "something else"}))
-    assert (make_chain_key(value, {}) != make_chain_key(other, {})) is (about.memory == "changes")
-    values = UNLIKE[find_kind(BY_NAME[name])]
-    fields = Fields.from_frame(build_runs([row_with(**{name: value}) for value in values]))
+    assert (make_memory_chain_key(value, {}) != make_memory_chain_key(other, {})) is (
+        about.memory == "changes"
+    )
+    values = UNLIKE[find_column_kind(BY_NAME[name])]
+    fields = EncodedFields.from_frame(build_runs([row_with(**{name: value}) for value in values]))
     assert (fields.list_varied_fields([[name]]) == (name,)) is not about.repeats
     _, workloads = fields.encode_series("batch_size", [name])
     is_alike = bool(workloads[0] == workloads[1])

@@ -55,8 +55,8 @@ def test_two_jobs_on_one_node_see_a_gpu_each(work: Workplace) -> None:
 def test_each_task_of_an_array_knows_how_long_it_may_run(work: Workplace) -> None:
     """The last one has the array's own number, by which SLURM tells of all that run."""
     asks = (
-        "import sys; from gpubench.node.allocation import find_time_limit; "
-        "print(find_time_limit({}, sys.argv[1]).whole_s)"
+        "import sys; from gpubench.node.allocation import find_job_time_limit; "
+        "print(find_job_time_limit({}, sys.argv[1]).whole_s)"
     )
     lines = [
         "touch begun$SLURM_ARRAY_TASK_ID",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpubench.core.claims import Evidence, StudentEstimate
-from gpubench.stats.choice import FIRM_BOUND, choose_row
+from gpubench.stats.choice import FIRM_BOUND, make_row_choice
 
 
 def with_bounds(*bounds: Evidence) -> Callable[[int, int], Evidence]:
@@ -24,15 +24,15 @@ def exactly(center: float) -> Evidence:
 
 
 def test_who_is_no_faster_gains_nothing() -> None:
-    choice = choose_row({1: 2.0, 2: 1.0}, {}, with_bounds(exactly(0.0)))
+    choice = make_row_choice({1: 2.0, 2: 1.0}, {}, with_bounds(exactly(0.0)))
     assert (choice.bound, choice.gains, choice.is_firm) == (0.0, {}, True)
 
 
 def test_a_bound_on_the_border_is_an_answer_and_no_bound_beside_rows_that_are_not_known() -> None:
     center = math.log(1 + FIRM_BOUND)
     assert math.expm1(center) == FIRM_BOUND
-    choice = choose_row({1: 2.0, 2: 1.0}, {}, with_bounds(exactly(center)))
+    choice = make_row_choice({1: 2.0, 2: 1.0}, {}, with_bounds(exactly(center)))
     assert (choice.bound, choice.is_firm) == (FIRM_BOUND, True)
     unknown = Evidence(center=0.0, processes=(1, 1))
-    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, with_bounds(exactly(center), unknown))
+    choice = make_row_choice({1: 2.0, 2: 1.0, 3: 1.0}, {}, with_bounds(exactly(center), unknown))
     assert (choice.bound, choice.gains, choice.is_firm) == (None, {2: pytest.approx(FIRM_BOUND)}, False)

@@ -8,10 +8,15 @@ import pytest
 from simulated_claims import foretell_rounds, make_claim
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
-from gpubench.stats.choice import bound_gain, choose_row
+from gpubench.stats.choice import bound_rival_gain, make_row_choice
 from gpubench.stats.distributions import compute_noncentral_t_tail, compute_t_quantile
-from gpubench.stats.noise import find_bottleneck, find_noise
-from gpubench.stats.power import find_power, find_rounds, find_rounds_for_choice, grow_sample
+from gpubench.stats.noise import classify_bottleneck, compute_bottleneck_noise
+from gpubench.stats.power import (
+    compute_power,
+    find_rounds_for_choice,
+    find_rounds_for_claims,
+    project_estimate_to_rounds,
+)
 
 MANY = 1e9
 
@@ -39,16 +44,16 @@ def test_the_least_memory_within_five_per_cent_of_the_best_rate() -> None:
     rates = {1: 94.0, 2: 100.0, 3: 105.0, 4: 99.6}
     compare = compare_to({1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0})
     memory = {1: 1.0, 2: 3.0, 3: 5.0, 4: 2.0}
-    assert choose_row(rates, memory, compare).row == 2  # 105 is 5.0 % faster than 100, 5.4 % than 99.6
-    assert choose_row(rates, {**memory, 4: None}, compare).row == 2  # 4 is not within
-    assert choose_row(rates, {**memory, 2: None}, compare).row == 3
-    assert choose_row(rates, {**memory, 2: math.nan}, compare).row == 3
-    assert choose_row(rates, {}, compare).row == 3
-    assert choose_row(rates, dict.fromkeys(rates, 4.0), compare).row == 3  # of equal memory the faster
+    assert make_row_choice(rates, memory, compare).row == 2  # 105 is 5.0 % faster than 100, 5.4 % than 99.6
+    assert make_row_choice(rates, {**memory, 4: None}, compare).row == 2  # 4 is not within
+    assert make_row_choice(rates, {**memory, 2: None}, compare).row == 3
+    assert make_row_choice(rates, {**memory, 2: math.nan}, compare).row == 3
+    assert make_row_choice(rates, {}, compare).row == 3
+    assert make_row_choice(rates, dict.fromkeys(rates, 4.0), compare).row == 3  # of equal memory the faster
 
 
 def test_the_bound_is_that_of_all_others_at_once() -> None:
-    choice = choose_row({7: 1.0, 8: 2.0, 9: 1.5}, {}, compare_to({7: -0.5, 9: -0.1}))
+    choice = make_row_choice({7: 1.0, 8: 2.0, 9: 1.5}, {}, compare_to({7: -0.5, 9: -0.1}))
     highest = -0.1 + 0.1 * compute_t_quantile(1 - 0.05 / 2, MANY)
     assert choice.row == 8
     assert choice.bound == pytest.approx(math.expm1(highest))
@@ -60,38 +65,38 @@ def test_the_bound_is_that_of_all_others_at_once() -> None:
 def test_a_bound_of_a_quarter_is_an_answer() -> None:
     half = 0.1 * compute_t_quantile(0.95, MANY)
     for bound, is_firm in ((0.249, True), (0.251, False)):
-        choice = choose_row({1: 2.0, 2: 1.0}, {}, compare_to({2: math.log1p(bound) - half}))
+        choice = make_row_choice({1: 2.0, 2: 1.0}, {}, compare_to({2: math.log1p(bound) - half}))
         assert choice.bound == pytest.approx(bound)
         assert choice.is_firm is is_firm
 
 
 def test_slower_rows_leave_a_bound_of_nothing() -> None:
-    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: -0.5, 3: -0.6}))
+    choice = make_row_choice({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: -0.5, 3: -0.6}))
     assert (choice.bound, choice.gains, choice.is_firm) == (0.0, {}, True)
 
 
 def test_one_process_has_no_bound() -> None:
-    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
+    choice = make_row_choice({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
     assert (choice.bound, choice.is_firm) == (None, False)
     assert choice.gains == {2: pytest.approx(math.expm1(0.1 * compute_t_quantile(0.975, MANY)))}
 
 
 def test_what_is_known_of_some_rows_is_no_less_a_doubt_beside_others_that_are_not_known() -> None:
-    choice = choose_row({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.5, 3: None}))
+    choice = make_row_choice({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.5, 3: None}))
     assert choice.bound is not None
     assert choice.bound > math.expm1(0.5)
     assert (choice.is_firm, list(choice.gains)) == (False, [2])
-    only = choose_row({4: 1.0}, {}, compare_to({}))
+    only = make_row_choice({4: 1.0}, {}, compare_to({}))
     assert (only.row, only.bound, only.series) == (4, None, (4,))
 
 
 def test_the_bound_is_of_both_tests() -> None:
     welch, pairs = (StudentEstimate(center=0.0, error=error, degrees=MANY) for error in (0.1, 0.2))
     both = Evidence(center=0.0, processes=(5, 5), welch=welch, pairs=pairs)
-    assert bound_gain(both, 4) == pytest.approx(
+    assert bound_rival_gain(both, 4) == pytest.approx(
         math.expm1(0.1 * compute_t_quantile(1 - 0.8 * 0.05 / 4, MANY))
     )
-    assert bound_gain(evidence_of(800.0, 1.0), 1) == math.inf
+    assert bound_rival_gain(evidence_of(800.0, 1.0), 1) == math.inf
 
 
 # ---- power ----
@@ -99,7 +104,7 @@ def test_the_bound_is_of_both_tests() -> None:
 
 def test_more_rounds_narrow_an_estimate() -> None:
     estimate = StudentEstimate(center=1.0, error=0.4, degrees=3.0, floors=((0.2, 2.0),))
-    grown = grow_sample(estimate, 3, 12)
+    grown = project_estimate_to_rounds(estimate, 3, 12)
     assert (grown.center, grown.error, grown.degrees) == (1.0, pytest.approx(0.2), 16.5)
     assert grown.floors == ((pytest.approx(0.1), 11.0),)
 
@@ -107,16 +112,16 @@ def test_more_rounds_narrow_an_estimate() -> None:
 def test_the_power_of_one_test() -> None:
     estimate = StudentEstimate(center=0.0, error=0.1, degrees=4.0)
     threshold = compute_t_quantile(0.975, 4)
-    assert find_power([(estimate, 1.0)], 0.3, 0.025) == pytest.approx(
+    assert compute_power([(estimate, 1.0)], 0.3, 0.025) == pytest.approx(
         compute_noncentral_t_tail(threshold, 4, 3.0)
     )
     wide = StudentEstimate(center=0.0, error=9.0, degrees=4.0)
-    assert find_power([(wide, 0.8), (estimate, 0.2)], 0.3, 0.025) == pytest.approx(
+    assert compute_power([(wide, 0.8), (estimate, 0.2)], 0.3, 0.025) == pytest.approx(
         compute_noncentral_t_tail(compute_t_quantile(0.995, 4), 4, 3.0)
     )
-    assert find_power([(estimate, 1.0)], 0.0, 0.025) == 0.0
+    assert compute_power([(estimate, 1.0)], 0.0, 0.025) == 0.0
     exact = StudentEstimate(center=0.0, error=0.0, degrees=4.0)
-    assert find_power([(exact, 1.0)], 0.1, 0.025) == 1.0
+    assert compute_power([(exact, 1.0)], 0.1, 0.025) == 1.0
 
 
 def is_enough(claim: Claim, rounds: int, distance: float, tail: float) -> bool:
@@ -140,7 +145,7 @@ def test_the_least_rounds_with_eighty_per_cent_power(
     design: Design, limit: float, tail: float, distance: float
 ) -> None:
     claim = make_claim(evidence_of(0.1, 0.1), design, limit=limit)
-    rounds = find_rounds([claim], [claim])[0]
+    rounds = find_rounds_for_claims([claim], [claim])[0]
     assert rounds is not None
     assert is_enough(claim, rounds, distance, tail)
     assert not is_enough(claim, rounds - 1, distance, tail)
@@ -148,12 +153,14 @@ def test_the_least_rounds_with_eighty_per_cent_power(
 
 def test_a_claim_of_many_needs_more_rounds() -> None:
     claim, other = (make_claim(evidence_of(center, 0.1), "paired") for center in (-0.1, 0.3))
-    rounds = find_rounds([claim], [claim, other, other])[0]
+    rounds = find_rounds_for_claims([claim], [claim, other, other])[0]
     assert rounds is not None
     assert is_enough(claim, rounds, 0.1, 0.025 / 3)
     assert not is_enough(claim, rounds - 1, 0.1, 0.025 / 3)
     step = make_claim(evidence_of(-0.1, 0.1), "ordered", series="a")
-    rounds = find_rounds([step], [step, make_claim(evidence_of(0.1, 0.1), "ordered", series="b")])[0]
+    rounds = find_rounds_for_claims([step], [step, make_claim(evidence_of(0.1, 0.1), "ordered", series="b")])[
+        0
+    ]
     assert rounds is not None
     assert is_enough(step, rounds, 0.1, 0.0225 / 2)
     assert not is_enough(step, rounds - 1, 0.1, 0.0225 / 2)
@@ -164,7 +171,7 @@ def test_equality_needs_both_sides(others: int) -> None:
     claim = make_claim(evidence_of(0.02, 0.02), "equal", limit=0.05)
     untested = make_claim(Evidence(center=0.0, processes=(1, 1)), "equal", limit=0.05)
     different = make_claim(evidence_of(0.1, 0.02), "paired")
-    rounds = find_rounds([claim], [claim, untested, different, *[claim] * others])[0]
+    rounds = find_rounds_for_claims([claim], [claim, untested, different, *[claim] * others])[0]
     assert rounds is not None
 
     def power(count: int) -> float:
@@ -181,22 +188,22 @@ def test_equality_needs_both_sides(others: int) -> None:
 def test_what_no_rounds_would_settle() -> None:
     for evidence in (evidence_of(0.001, 0.1), evidence_of(0.0, 0.1), Evidence(center=1.0, processes=(1, 1))):
         claim = make_claim(evidence, "paired")
-        assert find_rounds([claim], [claim])[0] is None
+        assert find_rounds_for_claims([claim], [claim])[0] is None
     wrong_side = make_claim(evidence_of(-0.1, 0.1), "above")
-    assert find_rounds([wrong_side], [wrong_side])[0] is None
+    assert find_rounds_for_claims([wrong_side], [wrong_side])[0] is None
     many = make_claim(evidence_of(1.0, 0.01, processes=100), "paired")
-    assert find_rounds([many], [many])[0] is None
+    assert find_rounds_for_claims([many], [many])[0] is None
 
 
 def test_rounds_are_counted_by_the_side_with_fewer_processes() -> None:
     pairs = evidence_of(0.1, 0.1).pairs
     claims = [make_claim(Evidence(center=0.1, processes=(3, n), pairs=pairs), "paired") for n in (3, 5)]
-    assert find_rounds(claims[:1], claims[:1]) == find_rounds(claims[1:], claims[1:])
+    assert find_rounds_for_claims(claims[:1], claims[:1]) == find_rounds_for_claims(claims[1:], claims[1:])
 
 
 def test_rounds_are_more_than_there_are() -> None:
     claim = make_claim(evidence_of(9.0, 0.1), "paired")
-    assert find_rounds([claim], [claim]) == [4]
+    assert find_rounds_for_claims([claim], [claim]) == [4]
 
 
 def test_rounds_until_a_choice_is_told_to_an_eighth() -> None:
@@ -235,19 +242,21 @@ def test_three_rounds_foretell_what_their_degrees_leave() -> None:
 def test_what_sets_the_pace(
     gpus: int, utilization: float | None, growth: float | None, bottleneck: str
 ) -> None:
-    assert find_bottleneck(gpus=gpus, utilization_pct=utilization, step_growth=growth) == bottleneck
+    assert classify_bottleneck(gpus=gpus, utilization_pct=utilization, step_growth=growth) == bottleneck
 
 
 def test_loaders_and_shared_machines() -> None:
     busy = {"gpus": 1, "utilization_pct": 99.0, "step_growth": 2.0}
-    assert find_bottleneck(**busy, is_loader_bound=True) == "loaders"
-    assert find_bottleneck(**busy, is_loader_bound=True, is_shared=True) == "unknown"
-    assert find_bottleneck(**busy, strategy="dp") == "unknown"
-    assert find_bottleneck(**busy, strategy="ddp") == "gpu"
+    assert classify_bottleneck(**busy, is_loader_bound=True) == "loaders"
+    assert classify_bottleneck(**busy, is_loader_bound=True, is_shared=True) == "unknown"
+    assert classify_bottleneck(**busy, strategy="dp") == "unknown"
+    assert classify_bottleneck(**busy, strategy="ddp") == "gpu"
 
 
 def test_the_largest_differences_that_were_seen() -> None:
-    assert [round(math.exp(find_noise(kind)), 9) for kind in ("gpu", "gpus", "loaders", "unknown")] == [
+    assert [
+        round(math.exp(compute_bottleneck_noise(kind)), 9) for kind in ("gpu", "gpus", "loaders", "unknown")
+    ] == [
         1.05,
         1.10,
         1.15,

@@ -10,17 +10,17 @@ from simulated_claims import make_claim
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate, Verdict
 from gpubench.stats.decisions import (
-    adjust_holm,
+    adjust_p_by_holm,
+    adjust_p_for_look,
+    compute_alpha_per_series,
+    compute_interval_bounds,
     count_looks,
     decide_claims,
-    find_bounds,
-    list_joint_tests,
-    list_tests,
-    spend_alpha,
-    split_alpha,
+    list_joint_test_estimates,
+    list_test_estimates,
 )
 from gpubench.stats.distributions import compute_t_tail
-from gpubench.stats.estimates import compare_rounds
+from gpubench.stats.estimates import estimate_log_ratio
 
 MANY = 1e9
 
@@ -82,10 +82,10 @@ def test_what_no_end_reaches_shares_half_a_per_cent() -> None:
 def test_series_of_a_question_share_its_level() -> None:
     apart = [by_pairs(0.0112, series="a"), by_pairs(0.0113, series="b")]
     assert words(apart) == ["sure", "likely"]
-    assert split_alpha(apart) == 0.025
-    assert split_alpha(apart[:1]) == 0.05
-    assert split_alpha([*apart, by_pairs(0.5, design="paired")]) == pytest.approx(0.05 / 3)
-    assert split_alpha([by_pairs(0.5, design="above")]) == 0.05
+    assert compute_alpha_per_series(apart) == 0.025
+    assert compute_alpha_per_series(apart[:1]) == 0.05
+    assert compute_alpha_per_series([*apart, by_pairs(0.5, design="paired")]) == pytest.approx(0.05 / 3)
+    assert compute_alpha_per_series([by_pairs(0.5, design="above")]) == 0.05
 
 
 def test_a_series_that_can_not_be_tested_takes_no_share() -> None:
@@ -145,10 +145,10 @@ def test_a_pair_of_tests_goes_without_floors_from_three_processes_on() -> None:
     both = StudentEstimate(center=-1.0, error=1.0, degrees=2.0, floors=floors)
     for processes, left in ((2, floors), (3, ())):
         evidence = Evidence(center=-1.0, processes=(5, processes), welch=both, pairs=both)
-        assert list_joint_tests(evidence)[0][0].floors == left
+        assert list_joint_test_estimates(evidence)[0][0].floors == left
     evidence = Evidence(center=-1.0, processes=(5, 5), welch=both)
-    assert list_joint_tests(evidence) == [(both, 1.0)]
-    assert list_joint_tests(Evidence(center=0.0, processes=(1, 1))) == []
+    assert list_joint_test_estimates(evidence) == [(both, 1.0)]
+    assert list_joint_test_estimates(Evidence(center=0.0, processes=(1, 1))) == []
 
 
 # ---- intervals ----
@@ -169,17 +169,17 @@ def test_what_is_claimed_excludes_no_change(design: Design) -> None:
 
 def test_the_interval_is_what_neither_test_rejects() -> None:
     welch, pairs = (StudentEstimate(center=1.0, error=error, degrees=MANY) for error in (1.0, 0.5))
-    low, high = find_bounds(1.0, [(welch, 0.8), (pairs, 0.2)], 0.025)
+    low, high = compute_interval_bounds(1.0, [(welch, 0.8), (pairs, 0.2)], 0.025)
     half = 0.5 * NormalDist().inv_cdf(1 - 0.005)
     assert (low, high) == (pytest.approx(1 - half), pytest.approx(1 + half))
-    low, high = find_bounds(1.0, [(welch, 0.8)], 0.025)
+    low, high = compute_interval_bounds(1.0, [(welch, 0.8)], 0.025)
     assert high == pytest.approx(1 + NormalDist().inv_cdf(1 - 0.02))
 
 
 def test_the_interval_holds_the_figure_that_is_printed() -> None:
     pairs = StudentEstimate(center=1.0, error=0.1, degrees=MANY)
-    assert find_bounds(2.0, [(pairs, 1.0)], 0.025)[1] == 2.0
-    assert find_bounds(0.5, [(pairs, 1.0)], 0.025)[0] == 0.5
+    assert compute_interval_bounds(2.0, [(pairs, 1.0)], 0.025)[1] == 2.0
+    assert compute_interval_bounds(0.5, [(pairs, 1.0)], 0.025)[0] == 0.5
     # So what contradicts it is not claimed, however clear the pairs are.
     claim = make_claim(Evidence(center=-0.1, processes=(9, 9), pairs=pairs), "paired")
     assert verdict(claim).word == "unknown"
@@ -195,14 +195,14 @@ def test_ratios_and_differences() -> None:
     )
     points = verdict(make_claim(Evidence(center=0.5, processes=(9, 9), pairs=pairs, is_log=False), "paired"))
     assert (points.low, points.high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))
-    wide = verdict(make_claim(compare_rounds({1: 1.0, 2: 1e300}, {1: 1.0, 2: 1.0}), "paired"))
+    wide = verdict(make_claim(estimate_log_ratio({1: 1.0, 2: 1e300}, {1: 1.0, 2: 1.0}), "paired"))
     assert (wide.low, wide.high, wide.word) == (0.0, math.inf, "unknown")
 
 
 def test_where_nothing_varies_a_difference_is_sure_and_none_is_unknown() -> None:
-    different = verdict(make_claim(compare_rounds({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}), "paired"))
+    different = verdict(make_claim(estimate_log_ratio({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}), "paired"))
     assert (different.word, different.p, different.low, different.high) == ("sure", 0.0, 2.0, 2.0)
-    same = verdict(make_claim(compare_rounds({1: 2.0, 2: 2.0}, {1: 2.0, 2: 2.0}), "paired"))
+    same = verdict(make_claim(estimate_log_ratio({1: 2.0, 2: 2.0}, {1: 2.0, 2: 2.0}), "paired"))
     assert (same.word, same.direction, same.p) == ("unknown", "same", 1.0)
 
 
@@ -210,12 +210,12 @@ def test_where_nothing_varies_a_difference_is_sure_and_none_is_unknown() -> None
 
 
 def test_holm() -> None:
-    assert adjust_holm({5: 0.01, 3: 0.04, 8: 0.03}) == {
+    assert adjust_p_by_holm({5: 0.01, 3: 0.04, 8: 0.03}) == {
         5: pytest.approx(0.03),
         8: pytest.approx(0.06),
         3: pytest.approx(0.06),
     }
-    assert adjust_holm({1: 0.7, 2: 0.6}) == {2: 1.0, 1: 1.0}
+    assert adjust_p_by_holm({1: 0.7, 2: 0.6}) == {2: 1.0, 1: 1.0}
     # 5 % / 3 and 5 % / 2, two-sided.
     for first, second, expected in (
         (0.0083, 0.0124, ["sure", "sure"]),
@@ -228,7 +228,7 @@ def test_holm() -> None:
 
 def test_pairs_decide_where_there_are_some() -> None:
     evidence = joint(0.001, 0.2).evidence
-    assert list_tests(make_claim(evidence, "paired")) == [(evidence.pairs, 1.0)]
+    assert list_test_estimates(make_claim(evidence, "paired")) == [(evidence.pairs, 1.0)]
     assert verdict(make_claim(evidence, "paired")).p == pytest.approx(0.4)
 
 
@@ -327,11 +327,11 @@ def test_one_process_is_likely_at_most(design: Design, limit: float, likely: flo
 
 
 def test_looks_spend_a_twentieth_of_the_level_together() -> None:
-    assert spend_alpha(0.001, 0) == 1.0
-    assert spend_alpha(0.001, 1) == pytest.approx(0.001 * 20 * 2)
-    assert spend_alpha(0.0001, 3) == pytest.approx(0.0001 * 20 * 12)
-    assert spend_alpha(0.1, 2) == 1.0
-    assert sum(0.05 / spend_alpha(1e-12, look) * 1e-12 for look in range(1, 10_000)) == pytest.approx(
+    assert adjust_p_for_look(0.001, 0) == 1.0
+    assert adjust_p_for_look(0.001, 1) == pytest.approx(0.001 * 20 * 2)
+    assert adjust_p_for_look(0.0001, 3) == pytest.approx(0.0001 * 20 * 12)
+    assert adjust_p_for_look(0.1, 2) == 1.0
+    assert sum(0.05 / adjust_p_for_look(1e-12, look) * 1e-12 for look in range(1, 10_000)) == pytest.approx(
         0.0025, rel=1e-3
     )
 
@@ -383,5 +383,5 @@ def test_each_claim_has_its_own_look() -> None:
 
 
 def test_where_nothing_varies_no_look_decides_before_its_first() -> None:
-    claim = make_claim(compare_rounds({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}), "paired")
+    claim = make_claim(estimate_log_ratio({1: 2.0, 2: 2.0}, {1: 1.0, 2: 1.0}), "paired")
     assert words([claim], [0]) == ["likely"]

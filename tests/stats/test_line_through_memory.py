@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.stats.distributions import compute_t_quantile
-from gpubench.stats.memory_line import MemoryLine, fit_largest_sizes, fit_line
+from gpubench.stats.memory_line import MemoryLine, fit_line_to_largest_sizes, fit_memory_line
 
 LOG = committed.HOME / "titan-xp-2021" / "trials.csv"
 WORKED = [(100.0, 1100.0), (200.0, 1950.0), (300.0, 3150.0), (400.0, 4000.0)]
@@ -24,7 +24,7 @@ def half_width(line: MemoryLine, batch: float) -> float:
 
 
 def test_a_line_worked_by_hand():
-    found = fit_line(WORKED)
+    found = fit_memory_line(WORKED)
     assert found is not None
     assert (found.slope, found.predict_mib(0), found.error) == pytest.approx((9.9, 75.0, (24_500 / 2) ** 0.5))
     # Student's t of 97.5 % with two degrees of freedom is 4.3027; 1 + 1 / 4 + 250² / 50,000 = 2.5.
@@ -39,7 +39,7 @@ def test_the_published_line_from_16_to_256_and_what_was_logged_at_512():
             for one in csv.DictReader(file)
             if one["experiment"] == "resnet34-4gpu"
         }
-    found = fit_largest_sizes([(batch, mib) for batch, mib in logged.items() if batch <= 256])
+    found = fit_line_to_largest_sizes([(batch, mib) for batch, mib in logged.items() if batch <= 256])
     assert found is not None
     assert found.count == 5
     assert f"{found.predict_mib(512):,.0f}" == "10,085"
@@ -54,7 +54,7 @@ points = st.lists(
 
 @given(points, st.floats(1, 2e5))
 def test_the_ends_are_where_the_prediction_interval_reaches_the_room(found, room):
-    fitted = fit_line(found)
+    fitted = fit_memory_line(found)
     reached = fitted.solve_batch_size(room)
     if reached is None:
         return
@@ -73,7 +73,7 @@ def test_the_interval_holds_the_next_trial_in_95_of_100_cases():
     held = 0
     for _ in range(1000):
         mib = 1000 + 20 * sizes + draw.normal(0, 60, 5)
-        _, low, high = fit_line(list(zip(sizes, mib, strict=True))).solve_batch_size(
+        _, low, high = fit_memory_line(list(zip(sizes, mib, strict=True))).solve_batch_size(
             1000 + 20 * 512 + draw.normal(0, 60)
         )
         held += low <= 512 <= high

@@ -29,7 +29,7 @@ from simulated_claims import (
 
 from gpubench.core.claims import Claim, Design
 from gpubench.stats.decisions import count_looks, decide_claims
-from gpubench.stats.estimates import estimate_work
+from gpubench.stats.estimates import estimate_combined_work
 
 TABLES = 200
 RATIOS = ((1, 1), (1, 3), (1, 10), (30, 1))
@@ -111,7 +111,7 @@ def test_the_work_of_copies_and_of_unlike_jobs_at_a_border() -> None:
                     )
                     for k, name in enumerate(jobs)
                 ]
-                claim = make_claim(estimate_work(alone, together), design, limit=truth)
+                claim = make_claim(estimate_combined_work(alone, together), design, limit=truth)
                 sure += decide_claims([claim])[0].decided.word == "sure"
             shares.append(sure / (4 * TABLES))
         assert max(shares) <= 0.06, shares

@@ -15,7 +15,13 @@ import pytest
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import UnusableError
 from gpubench.store import holder as holders
-from gpubench.store.holder import MOST_PROCESSES, Holder, compute_start_s, parse_holder, read_start_ticks
+from gpubench.store.holder import (
+    MOST_PROCESSES,
+    HolderProcess,
+    compute_process_start_s,
+    parse_holder,
+    read_process_start_ticks,
+)
 from gpubench.store.work_claims import (
     DEAD_S,
     HEARTBEAT_S,
@@ -32,8 +38,8 @@ from gpubench.store.work_claims import (
 
 ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
 NEXT = replace(ITEM, round=2)
-GONE = replace(Holder.make_current(), pid=2**22 + 1, began="1")
-ELSEWHERE = replace(Holder.make_current(), boot="another boot", host="n2", job="")
+GONE = replace(HolderProcess.make_current(), pid=2**22 + 1, began="1")
+ELSEWHERE = replace(HolderProcess.make_current(), boot="another boot", host="n2", job="")
 
 
 class Clock:
@@ -48,7 +54,9 @@ def number_of(claims: WorkClaims) -> int | None:
     return int(claims.name.rpartition(".")[2]) if claims.name else None
 
 
-def make_claim(folder: Path, number: int, owner: Holder, outcome: str = "", item: WorkItem = ITEM) -> Path:
+def make_claim(
+    folder: Path, number: int, owner: HolderProcess, outcome: str = "", item: WorkItem = ITEM
+) -> Path:
     """A claim as its owner has left it."""
     path = item.make_claim_path(folder, number)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +156,7 @@ def test_a_claim_that_can_not_be_made_is_named(tmp_path: Path, monkeypatch: pyte
 def test_an_outcome_belongs_to_the_claim_that_was_held(tmp_path: Path) -> None:
     claims = WorkClaims(tmp_path)
     claims.claim_item(ITEM)
-    claims.note_stored()
+    claims.note_attempt_stored()
     claims.claim_item(NEXT)
     assert read_claim(ITEM.make_claim_path(tmp_path, 1)).outcome == "stored"
     claims.give_back()
@@ -214,21 +222,21 @@ def test_silence_begins_where_a_heart_was_last_seen_to_beat(tmp_path: Path) -> N
 def test_who_holds_an_item(tmp_path: Path) -> None:
     clock = Clock()
     claims = WorkClaims(tmp_path, clock=clock)
-    assert not claims.is_held(ITEM)
+    assert not claims.is_held_by_other(ITEM)
     claims.claim_item(ITEM)
-    assert not claims.is_held(ITEM)
-    assert WorkClaims(tmp_path).is_held(ITEM)
+    assert not claims.is_held_by_other(ITEM)
+    assert WorkClaims(tmp_path).is_held_by_other(ITEM)
     make_claim(tmp_path, 1, ELSEWHERE, item=NEXT)
-    assert claims.is_held(NEXT)
+    assert claims.is_held_by_other(NEXT)
     clock.now = DEAD_S - 1
-    assert claims.is_held(NEXT)
+    assert claims.is_held_by_other(NEXT)
     clock.now = DEAD_S
-    assert not claims.is_held(NEXT)
+    assert not claims.is_held_by_other(NEXT)
     make_claim(tmp_path, 2, GONE, item=NEXT)
-    assert not claims.is_held(NEXT)
+    assert not claims.is_held_by_other(NEXT)
     for outcome in ("stored", "nothing"):
         make_claim(tmp_path, 3, ELSEWHERE, outcome, item=NEXT)
-        assert not claims.is_held(NEXT)
+        assert not claims.is_held_by_other(NEXT)
 
 
 @pytest.mark.parametrize(
@@ -247,12 +255,14 @@ def test_who_is_taken_for_alive(fate: holders.Fate, quiet_s: float, is_alive: bo
 
 
 def test_workers_are_the_others_whose_last_claim_is_open(tmp_path: Path) -> None:
-    parent = replace(Holder.make_current(), pid=os.getppid(), began=read_start_ticks(os.getppid()))
+    parent = replace(
+        HolderProcess.make_current(), pid=os.getppid(), began=read_process_start_ticks(os.getppid())
+    )
     make_claim(tmp_path, 1, parent)
     make_claim(tmp_path, 1, ELSEWHERE, item=NEXT)
     make_claim(tmp_path, 2, ELSEWHERE, "stored", item=NEXT)
     far = make_claim(tmp_path, 1, ELSEWHERE, item=replace(ITEM, round=3))
-    make_claim(tmp_path, 1, Holder.make_current(), item=replace(ITEM, round=4))
+    make_claim(tmp_path, 1, HolderProcess.make_current(), item=replace(ITEM, round=4))
     make_claim(tmp_path, 1, GONE, item=replace(ITEM, machine="another", round=5))
     os.utime(far, ns=(0, time.time_ns() - 100 * 10**9))
     workers = {worker.fate: worker for worker in list_workers(tmp_path)}
@@ -285,9 +295,9 @@ def test_a_journal_s_entry_has_the_name_of_its_file(tmp_path: Path) -> None:
 
 
 def test_of_this_boot_and_namespace_all_is_known() -> None:
-    mine = Holder.make_current()
+    mine = HolderProcess.make_current()
     assert mine.fate == "alive"
-    assert (mine.pid, mine.began) == (os.getpid(), read_start_ticks(os.getpid()))
+    assert (mine.pid, mine.began) == (os.getpid(), read_process_start_ticks(os.getpid()))
     assert replace(mine, began="1").fate == "dead"
     assert GONE.fate == "dead"
     assert replace(GONE, pid_namespace="another").fate == "unknown"
@@ -303,7 +313,7 @@ def test_where_no_boot_is_known_nothing_is(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_earlier_run_of_this_job_is_over(
     is_earlier: bool, fate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_job, "is_earlier_run", lambda _: is_earlier)
+    monkeypatch.setattr(slurm_job, "is_earlier_slurm_run", lambda _: is_earlier)
     assert ELSEWHERE.fate == fate
 
 
@@ -316,14 +326,14 @@ def test_a_zombie_has_ended_and_a_process_knows_when_it_began() -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    assert read_start_ticks(pid) is None
+    assert read_process_start_ticks(pid) is None
     os.waitpid(pid, 0)
-    assert read_start_ticks(pid) is None
-    seconds = compute_start_s(replace(Holder.make_current(), pid=pid, began=ticks))
+    assert read_process_start_ticks(pid) is None
+    seconds = compute_process_start_s(replace(HolderProcess.make_current(), pid=pid, began=ticks))
     assert seconds == pytest.approx(before, abs=5)
     assert (
-        compute_start_s(replace(Holder.make_current(), began=None))
-        is compute_start_s(replace(Holder.make_current(), began="x"))
+        compute_process_start_s(replace(HolderProcess.make_current(), began=None))
+        is compute_process_start_s(replace(HolderProcess.make_current(), began="x"))
         is None
     )
 
@@ -338,6 +348,6 @@ def test_a_zombie_has_ended_and_a_process_knows_when_it_began() -> None:
     ],
 )
 def test_ids_that_a_kernel_gives(change: dict[str, int | None], is_possible: bool) -> None:
-    holder = replace(Holder.make_current(), **change)  # type: ignore[arg-type]
+    holder = replace(HolderProcess.make_current(), **change)  # type: ignore[arg-type]
     assert parse_holder(json.dumps(asdict(holder))) == (holder if is_possible else None)
     assert MOST_PROCESSES == 2**31

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.basics.errors import UnusableError
-from gpubench.store.holder import Holder
+from gpubench.store.holder import HolderProcess
 from gpubench.store.work_claims import (
     DEAD_S,
     HEARTBEAT_S,
@@ -27,8 +27,8 @@ from gpubench.store.work_claims import (
 )
 
 ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
-GONE = replace(Holder.make_current(), pid=2**22 + 1, began="1")
-ELSEWHERE = replace(Holder.make_current(), boot="another boot", host="n2", job="")
+GONE = replace(HolderProcess.make_current(), pid=2**22 + 1, began="1")
+ELSEWHERE = replace(HolderProcess.make_current(), boot="another boot", host="n2", job="")
 
 
 class Clock:
@@ -40,7 +40,7 @@ class Clock:
 
 
 def open_claims(
-    folder: Path, owner: Holder | None = None, clock: Callable[[], float] = time.monotonic
+    folder: Path, owner: HolderProcess | None = None, clock: Callable[[], float] = time.monotonic
 ) -> WorkClaims:
     return WorkClaims(folder, say=lambda _: None, owner=owner, clock=clock)
 
@@ -52,7 +52,7 @@ def number_of(claims: WorkClaims) -> int | None:
 
 def give_back(claims: WorkClaims, outcome: str) -> None:
     if outcome == "stored":
-        claims.note_stored()
+        claims.note_attempt_stored()
     claims.give_back()
 
 
@@ -61,7 +61,7 @@ def test_a_claim_is_a_file_beside_the_records_with_the_name_of_its_owner(tmp_pat
     assert (mine.claim_item(ITEM), number_of(mine)) == ("mine", 1)
     (path,) = (tmp_path / "records" / "01").iterdir()
     assert path == ITEM.make_claim_path(tmp_path, 1)
-    assert read_claim(path).owner == Holder.make_current()
+    assert read_claim(path).owner == HolderProcess.make_current()
     assert mine.claim_item(ITEM) == "mine"
     assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
     assert open_claims(tmp_path).claim_item(replace(ITEM, round=2)) == "mine"
@@ -140,9 +140,11 @@ def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_p
     assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
 
 
-@pytest.mark.parametrize("owned_by", [ELSEWHERE, Holder.make_current()], ids=["elsewhere", "frozen here"])
+@pytest.mark.parametrize(
+    "owned_by", [ELSEWHERE, HolderProcess.make_current()], ids=["elsewhere", "frozen here"]
+)
 def test_an_owner_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_clock(
-    owned_by: Holder, tmp_path: Path
+    owned_by: HolderProcess, tmp_path: Path
 ) -> None:
     owner = open_claims(tmp_path, owned_by)
     owner.claim_item(ITEM)
@@ -179,7 +181,7 @@ def test_a_heartbeat_moves_the_file_s_time_every_half_minute(tmp_path: Path) -> 
     assert path.stat().st_mtime > 1
 
 
-GOOD = asdict(Holder.make_current())
+GOOD = asdict(HolderProcess.make_current())
 
 
 @pytest.mark.parametrize(
@@ -239,8 +241,8 @@ def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -
     ]
     assert entries == [
         (1, 1, GONE, None),
-        (1, 2, Holder.make_current(), "nothing"),
-        (2, 1, Holder.make_current(), None),
+        (1, 2, HolderProcess.make_current(), "nothing"),
+        (2, 1, HolderProcess.make_current(), None),
     ]
 
 
@@ -262,7 +264,7 @@ def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
 
     def work() -> None:
         claims = WorkClaims(
-            tmp_path, say=lambda _: None, owner=replace(Holder.make_current(), boot="another boot")
+            tmp_path, say=lambda _: None, owner=replace(HolderProcess.make_current(), boot="another boot")
         )
         claims.claim_item(ITEM)
         os.write(writes, b"1")

@@ -23,7 +23,7 @@ from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import TrainStep, make_optimizer
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
-from gpubench.train.strategies.fsdp import FullySharded, list_blocks
+from gpubench.train.strategies.fsdp import FullySharded, list_sharded_blocks
 from gpubench.train.strategies.local import Local
 
 STEPS = 3
@@ -212,7 +212,7 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
     run = Run(FullySharded, assignment)
     found["shard"] = sum(p.to_local().numel() for p in run.trained.parameters())
     found["parameters"] = sum(p.numel() for p in Network().parameters())
-    found["blocks"] = [name for _, name in list_blocks(Network())]
+    found["blocks"] = [name for _, name in list_sharded_blocks(Network())]
 
     # ---- fp16's scaler: a gradient that is no number on one rank skips the step on all ----
     run = Run(FullySharded, assignment)

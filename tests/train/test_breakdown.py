@@ -9,7 +9,7 @@ import torch
 
 from gpubench.record.breakdown import EXCHANGE
 from gpubench.schema.codes import REASONS
-from gpubench.train.breakdown import Breakdown, compute_cost_pct, split_communication
+from gpubench.train.breakdown import StepBreakdown, compute_exposed_and_hidden_s, compute_marking_cost_pct
 from gpubench.train.device_assignment import DeviceAssignment
 
 MODELS = "tests/train/user_models.py:"
@@ -51,32 +51,32 @@ def step_ms(ran):
     ],
 )
 def test_exposed_and_hidden_communication(buckets, exposed, hidden):
-    assert split_communication(buckets) == (exposed, hidden)
+    assert compute_exposed_and_hidden_s(buckets) == (exposed, hidden)
 
 
 def test_the_cost_is_that_of_the_median_step():
-    assert compute_cost_pct([*[1.1] * 9, 9.0], [1.0] * 10) == pytest.approx(10)
-    assert compute_cost_pct([1.1] * 9, [1.0] * 90) is None
-    assert compute_cost_pct([1.1] * 90, [1.0] * 9) is None
+    assert compute_marking_cost_pct([*[1.1] * 9, 9.0], [1.0] * 10) == pytest.approx(10)
+    assert compute_marking_cost_pct([1.1] * 9, [1.0] * 90) is None
+    assert compute_marking_cost_pct([1.1] * 90, [1.0] * 9) is None
 
 
 def test_workers_that_take_turns_do_not_show_as_a_cost():
     assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
-    marks = Breakdown(assignment)
+    marks = StepBreakdown(assignment)
     for workers in (2, 3, 4):  # the first of them is slow
         for steps in (1, 2, 301, 302):
-            marks.begin()
+            marks.begin_window()
             for _ in range(steps):
-                marks.step_begins()
-                marks.mark("forward")
-                marks.step_ends()
+                marks.mark_step_begin()
+                marks.mark_part_end("forward")
+                marks.mark_step_end()
             chosen = marks._chosen
             # A window of one step has parts.
             assert chosen[0]
             # Half of the steps run plain.
             assert sum(chosen) - sum(not c for c in chosen) in (-1, 0, 1)
             slow = chosen[0::workers]
-            marks.end([3.0 if k % workers == 0 else 1.0 for k in range(steps)], measured=True)
+            marks.end_window([3.0 if k % workers == 0 else 1.0 for k in range(steps)], measured=True)
             if steps > 300:
                 assert 0.3 < sum(slow) / len(slow) < 0.7, f"{workers} workers"
     assert marks.summarize_parts()["cost_pct"] == pytest.approx(0)

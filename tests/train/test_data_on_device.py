@@ -118,15 +118,15 @@ def test_normalisation_is_the_reference(
 def test_no_augmentation_for_validation(device: torch.device, opened: Any, squares: Path) -> None:
     data = opened(squares, gpu=["RandomResizedCrop", "RandomHorizontalFlip"], device=device, batch_size=12)
     batch = next(data.iterate_epoch(0))
-    plain, _ = data.to_device(batch, augment=False)
+    plain, _ = data.move_and_transform(batch, augment=False)
     mean, std = on_device.MEAN_STD[3]
     expected = F.normalize(F.to_dtype(batch[0], torch.float32, scale=True), list(mean), list(std))
     assert torch.allclose(plain.cpu(), expected, atol=1e-5)
-    first, labels = data.to_device(batch)
+    first, labels = data.move_and_transform(batch)
     assert not torch.allclose(first, plain)
     assert torch.equal(labels.cpu(), batch[1])
     again = next(data.iterate_epoch(0))
-    assert torch.equal(data.to_device(again)[0], first)
+    assert torch.equal(data.move_and_transform(again)[0], first)
 
 
 @pytest.mark.gpu
@@ -139,11 +139,11 @@ def test_copies_make_the_host_wait_for_nothing(device: torch.device, opened: Any
     )
     for batch in data.iterate_epoch(0):
         assert batch[0].is_pinned()
-        data.to_device(batch)
+        data.move_and_transform(batch)
     batches = list(data.iterate_epoch(1))
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in batches:
-            data.to_device(batch)
+            data.move_and_transform(batch)
     finally:
         torch.cuda.set_sync_debug_mode("default")

@@ -14,7 +14,7 @@ from PIL import Image
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder
-from gpubench.train.data.array_source import ArraySource, open_decoded_source, open_named_source
+from gpubench.train.data.array_source import ArraySource, open_decoded_source, open_or_fetch_named_source
 from gpubench.train.data.folder_source import FolderSource, find_defect, read_image
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype=np.uint8)
@@ -108,20 +108,20 @@ def cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_named_data_set_on_disk(cifar: Path, opened: Any) -> None:
-    source = open_named_source("cifar10", str(cifar), "train", limit=20)
+    source = open_or_fetch_named_source("cifar10", str(cifar), "train", limit=20)
     assert len(source) == 20
     assert sorted(source.labels.tolist()) == sorted(list(range(10)) * 2)
     crop = [{"RandomCrop": {"size": 32, "padding": 4}}, "RandomHorizontalFlip"]
     data = opened(cifar, kind="named", name="cifar10", num_classes=10, batch_size=50, cpu=crop, workers=1)
     assert data.steps_per_epoch == 5
-    images, labels = data.to_device(next(data.iterate_epoch(0)))
+    images, labels = data.move_and_transform(next(data.iterate_epoch(0)))
     assert images.shape == (50, 3, 32, 32)
     assert labels.shape == (50,)
 
 
 def test_colour_images_for_a_grey_model_are_refused(cifar: Path) -> None:
     with pytest.raises(UsageError, match="3 channels, the model takes 1"):
-        open_named_source("cifar10", str(cifar), "val", channels=1)
+        open_or_fetch_named_source("cifar10", str(cifar), "val", channels=1)
 
 
 def test_grey_images_are_repeated_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,12 @@ def test_grey_images_are_repeated_on_request(tmp_path: Path, monkeypatch: pytest
             self.targets = torch.tensor([4, 5])
 
     monkeypatch.setattr("torchvision.datasets.MNIST", Fake)
-    assert open_named_source("mnist", str(tmp_path), "train", channels=1).load_image(1).shape == (1, 28, 28)
-    source = open_named_source("mnist", str(tmp_path), "train", channels=3)
+    assert open_or_fetch_named_source("mnist", str(tmp_path), "train", channels=1).load_image(1).shape == (
+        1,
+        28,
+        28,
+    )
+    source = open_or_fetch_named_source("mnist", str(tmp_path), "train", channels=3)
     image = source.load_image(1)
     assert source.labels[1] == 5
     assert torch.equal(image[0], image[2])
@@ -146,14 +150,14 @@ def test_a_data_set_that_cannot_be_fetched_says_so(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         UnusableError, match=r"cifar10 is not in .* can't be fetched \(no network\): put it there"
     ):
-        open_named_source("cifar10", str(tmp_path), "train")
+        open_or_fetch_named_source("cifar10", str(tmp_path), "train")
 
 
 def test_synthetic_costs_nothing(opened: Any) -> None:
     data = opened(None, kind="none", batch_size=16, world=2)
     batches = list(data.iterate_epoch(0))
     assert len(batches) == data.steps_per_epoch == 320
-    images, labels = data.to_device(batches[0])
+    images, labels = data.move_and_transform(batches[0])
     assert images is batches[-1][0]
     assert (images.shape, images.dtype) == ((16, 3, 32, 32), torch.float32)
     assert images.is_contiguous(memory_format=torch.channels_last)

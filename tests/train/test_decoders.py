@@ -18,7 +18,7 @@ import pytest
 import torch
 from PIL import Image
 
-from gpubench.train.data.decoders import Decoder, _load_torchcodec, _load_torchvision, find_decoder
+from gpubench.train.data.decoders import Decoder, _load_torchcodec, _load_torchvision, load_decoder
 from gpubench.train.data.exif import hide_exif
 
 ORIENTATION = 0x0112
@@ -72,7 +72,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 def test_torchcodec_decodes_where_it_has_image_decoders(install: Callable[[str], None]) -> None:
     install(FAKE)
-    decoder = find_decoder()
+    decoder = load_decoder()
     assert decoder.name == "torchcodec 9.9"
     assert np.array_equal(decoder.decode(encode(PICTURE, "PNG"), "RGB").permute(1, 2, 0), np.array(PICTURE))
 
@@ -88,7 +88,7 @@ def test_torchcodec_decodes_where_it_has_image_decoders(install: Callable[[str],
 )
 def test_torchvision_decodes_where_torchcodec_can_not(install: Callable[[str], None], decoders: str) -> None:
     install(decoders)
-    assert find_decoder().name.startswith("torchvision ")
+    assert load_decoder().name.startswith("torchvision ")
 
 
 def test_torchvision_s_warnings_are_not_printed() -> None:

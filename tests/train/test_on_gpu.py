@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.record.figures import compute_figures
+from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.watched import Window
 
 pytestmark = pytest.mark.gpu
@@ -19,7 +19,7 @@ def losses(ran):
 
 def driver_mib(ran):
     windows = [Window(e.t0, e.t1, e.epoch, not e.warmup) for e in ran.outcome.epochs]
-    return compute_figures(ran.done.watched.replace_windows(windows)).result.get("gpu_mem_mib")
+    return compute_watched_figures(ran.done.watched.replace_windows(windows)).result.get("gpu_mem_mib")
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])

@@ -43,7 +43,7 @@ class Numbered:
     def close(self) -> None:
         pass
 
-    def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
+    def move_and_transform(self, batch: Any, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return torch.tensor(batch), torch.zeros(1)
 
     def iterate_validation(self) -> None:
@@ -279,7 +279,7 @@ def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_mo
     over = bench.happened[bench.happened.index("measured") + 1 :]
     assert [what for what in over if not isinstance(what, tuple)] == ["asks", "asks"], "nothing is told"
     # Quality is left to the trial alone.
-    assert protocol.quality() is None
+    assert protocol.evaluate_quality() is None
 
 
 # ---------------------------------------------------------------- ranks

@@ -118,7 +118,7 @@ def test_frozen_parameters_are_not_the_optimizers():
 @pytest.fixture
 def gpu():
     yield torch.device("cuda", 0)
-    step.set_precision("fp32")
+    step.set_tf32_mode("fp32")
 
 
 @pytest.mark.gpu
@@ -128,7 +128,7 @@ def gpu():
     [("sgd", 1), ("sgd", 4), ("momentum", 1), ("nesterov", 1), ("rmsprop", 1), ("adam", 1), ("adamw", 1)],
 )
 def test_a_graph_trains_like_eager_steps(gpu, name, accumulate, precision):
-    step.set_precision(precision)
+    step.set_tf32_mode(precision)
     how = {"name": name, "precision": precision, "accumulate": accumulate, "lr": 0.002}
     eager, expected = trained(gpu, **how)
     graph, model = trained(gpu, step.GraphStep, **how)
@@ -165,7 +165,7 @@ def relative_error(found, exact):
 def test_fp32_is_strict_and_tf32_is_not(gpu, precision, low, high):
     if torch.cuda.get_device_capability(gpu) < (8, 0):
         pytest.skip("no TF32 before Ampere")
-    step.set_precision(precision)
+    step.set_tf32_mode(precision)
     draw = torch.Generator(gpu).manual_seed(0)
     a, b = torch.randn(2, 1024, 1024, device=gpu, generator=draw)
     assert low <= relative_error(a @ b, a.double() @ b.double()) < high

@@ -18,7 +18,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.models import build_model
-from gpubench.train.strategies.fsdp import FullySharded, list_blocks
+from gpubench.train.strategies.fsdp import FullySharded, list_sharded_blocks
 
 RANKS = 2
 SCRIPT = Path(__file__).parent / "strategy_ranks.py"
@@ -125,7 +125,7 @@ def test_an_entry_says_for_itself_what_it_exchanges():
 def test_blocks_are_as_large_as_a_quarter_of_the_model(model, names):
     with torch.device("meta"):
         network = build_model(model, num_classes=16, input_size=224)
-    assert [name for _, name in list_blocks(network)] == names
+    assert [name for _, name in list_sharded_blocks(network)] == names
 
 
 def test_fsdp_says_plainly_that_layers_may_share_no_weights() -> None:

@@ -23,13 +23,13 @@ def assignment(device):
 
 
 def window(clock, load, step):
-    clock.begin()
+    clock.begin_window()
     for _ in range(STEPS):
         load()
         clock.mark_batch()
         step()
         clock.mark_step()
-    return clock.end()
+    return clock.end_window()
 
 
 def test_on_the_host_all_of_next_is_wait():
@@ -81,7 +81,7 @@ class HostEvent:
 def test_the_wait_for_the_first_batch_is_a_wait_too(kind, request, monkeypatch):
     step = request.getfixturevalue("busy") if kind == "gpu" else time.sleep
     if kind == "events":
-        monkeypatch.setattr(CudaStepClock, "_event", lambda _: HostEvent())
+        monkeypatch.setattr(CudaStepClock, "_record_event", lambda _: HostEvent())
     clock = (
         CudaStepClock(assignment("cpu"))
         if kind == "events"
@@ -136,12 +136,12 @@ def test_a_host_that_is_too_slow_to_launch_is_no_data_wait(busy):
 def test_at_most_two_steps_are_in_flight(busy):
     ahead = []
     clock = make_step_clock(assignment("cuda:0"))
-    clock.begin()
+    clock.begin_window()
     began = time.monotonic()
     for number in range(STEPS):
         clock.mark_batch()
         busy(0.02)
         clock.mark_step()
         ahead.append(number + 1 - (time.monotonic() - began) / 0.02)
-    clock.end()
+    clock.end_window()
     assert max(ahead[3:]) < 1.6

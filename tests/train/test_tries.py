@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.train.vetting import find_try_error
+from gpubench.train.vetting import describe_try_error
 
 NETS = """
 from torch import nn
@@ -52,7 +52,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def said(model: str) -> str | None:
         sizes = {"num_classes": 4, "input_size": 28, "channels": 3, "width": 1.0}
-        return find_try_error({"model": f"{tmp_path}/{model}", **sizes})
+        return describe_try_error({"model": f"{tmp_path}/{model}", **sizes})
 
     return said
 
@@ -88,7 +88,7 @@ def test_a_right_model_is_not_refused(told, function: str) -> None:
 
 
 def said_of(*, cpu: list[object] | None = None, gpu: list[object] | None = None) -> str | None:
-    return find_try_error({"cpu": cpu or [], "gpu": gpu or [], "input_size": 28})
+    return describe_try_error({"cpu": cpu or [], "gpu": gpu or [], "input_size": 28})
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from dataclasses import replace
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.cgroup import find_oom_kill_counter
-from gpubench.node.launch.fork_server import ForkServer, StoppedError, collect_events
-from gpubench.node.launch.running_job import RunningJob, call_all
+from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError, collect_events
+from gpubench.node.launch.running_job import RunningJob, call_all_then_raise
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import LeaderExit, Proceed, RankExit, StopFilling
@@ -46,23 +46,23 @@ def run_attempt(
         job.watcher.sample_before_trial()
 
     def train() -> None:
-        if _launch(jobs, launcher, should_stop):
-            _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
-            if any(_is_ended_by_signal(job) for job in jobs) and is_stopped_soon(should_stop):
+        if _launch_jobs(jobs, launcher, should_stop):
+            _run_event_loop(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            if any(_is_ended_by_stop_signal(job) for job in jobs) and wait_for_stop_signal(should_stop):
                 for job in jobs:
                     job.forced = INTERRUPTED
 
-    call_all([train, *(job.end for job in jobs)])
+    call_all_then_raise([train, *(job.end_and_clean_up for job in jobs)])
     return [job.make_attempt() for job in jobs]
 
 
-def _is_ended_by_signal(job: RunningJob) -> bool:
+def _is_ended_by_stop_signal(job: RunningJob) -> bool:
     """Whether one of its processes ended by a signal that asks this process to stop."""
     ends = (event.code for event in job.events if isinstance(event, RankExit | LeaderExit))
-    return not job.is_complete and any(-code in SIGNALS for code in ends)
+    return not job.has_all_results and any(-code in SIGNALS for code in ends)
 
 
-def is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
+def wait_for_stop_signal(should_stop: Callable[[], bool]) -> bool:
     """Asks for a moment: a batch system signals all processes of a job, and this one may be the last to hear it."""
     deadline = time.monotonic() + SIGNAL_GRACE_S
     while not (stopped := should_stop()) and time.monotonic() < deadline:
@@ -70,24 +70,24 @@ def is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
     return stopped
 
 
-def _launch(jobs: Sequence[RunningJob], launcher: ForkServer, should_stop: Callable[[], bool]) -> bool:
+def _launch_jobs(jobs: Sequence[RunningJob], launcher: ForkServer, should_stop: Callable[[], bool]) -> bool:
     """Starts all; False where one can't be: the server was there when the sweep began, so this is the unit's ending."""
     for index, job in enumerate(jobs):
         try:
             job.launch(launcher, should_stop)
-            job.watcher.start(job.running.pid)
-        except StoppedError:
+            job.watcher.attach_to_trial(job.running.pid)
+        except LaunchStoppedError:
             for other in jobs:
                 other.forced = INTERRUPTED
             return False
         except UnusableError as error:
             job.forced = ("failed", str(error))
-            _cut_others(jobs, [index])
+            _mark_cut_jobs(jobs, [index])
             return False
     return True
 
 
-def _watch(
+def _run_event_loop(
     jobs: Sequence[RunningJob],
     *,
     timeout_s: float,
@@ -109,15 +109,15 @@ def _watch(
         if now >= next_look:
             look([job.read_progress() for job in jobs])
             for job in jobs:
-                job.log.limit_size()
+                job.log.punch_middle_hole()
             next_look = now + VIEW_PERIOD_S
         for job in jobs:
             job.watcher.sample_due()
-            if job.failed_at is not None and not job.is_complete:
+            if job.failed_at is not None and not job.has_all_results:
                 deadline = min(deadline, job.failed_at + FAILED_LIMIT_S)
         wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
         # Asked first: what an ended job has said last is still to be read.
-        over = [not job.is_complete and job.running.ended for job in jobs]
+        over = [not job.has_all_results and job.running.has_leader_ended for job in jobs]
         events_by_job = collect_events(
             [job.running for job in jobs], 0 if any(over) else wake - time.monotonic()
         )
@@ -126,22 +126,22 @@ def _watch(
                 job.handle_event(event)
         broken = [index for index, job in enumerate(jobs) if job.forced]
         if broken:
-            _cut_others(jobs, broken)
+            _mark_cut_jobs(jobs, broken)
             return
-        if all(job.is_complete for job in jobs):
+        if all(job.has_all_results for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
         for index, (is_over, news) in enumerate(zip(over, events_by_job, strict=True)):
             if is_over and not news:
-                _cut_others(jobs, [index])
+                _mark_cut_jobs(jobs, [index])
                 return
         if len(jobs) > 1:
-            _release_barrier(jobs)
-            _stop_fillers(jobs)
+            _release_barrier_when_warm(jobs)
+            _stop_filling_when_measured(jobs)
 
 
-def _release_barrier(jobs: Sequence[RunningJob]) -> None:
+def _release_barrier_when_warm(jobs: Sequence[RunningJob]) -> None:
     """The barrier: once every rank of every job is warm, all begin what is measured."""
-    if jobs[0].released is None and all(job.is_ready for job in jobs):
+    if jobs[0].released is None and all(job.is_waiting_for_others for job in jobs):
         now = time.monotonic()
         for rank in range(max(job.order.ranks for job in jobs)):
             for job in jobs:
@@ -152,7 +152,7 @@ def _release_barrier(jobs: Sequence[RunningJob]) -> None:
             job.progress = replace(job.progress, waiting=False)
 
 
-def _stop_fillers(jobs: Sequence[RunningJob]) -> None:
+def _stop_filling_when_measured(jobs: Sequence[RunningJob]) -> None:
     """Ends the fillers, once every job has measured what it was to measure."""
     if jobs[0].stopped is None and all(job.progress.filling for job in jobs):
         now = time.monotonic()
@@ -165,19 +165,19 @@ def _mark_timed_out(jobs: Sequence[RunningJob], timeout_s: float) -> None:
     """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
     failed = [index for index, job in enumerate(jobs) if job.has_failed]
     if failed:  # its other ranks still have their grace
-        _cut_others(jobs, failed)
+        _mark_cut_jobs(jobs, failed)
         return
-    stages = [job.stage for job in jobs]
+    stages = [job.stage_index for job in jobs]
     late = [index for index, stage in enumerate(stages) if stage == min(stages)]
     for index in late:
         jobs[index].forced = (
             "timeout",
-            f"did not end within {timeout_s:g} s{jobs[index].describe_processes()}",
+            f"did not end within {timeout_s:g} s{jobs[index].describe_and_log_stacks()}",
         )
-    _cut_others(jobs, late)
+    _mark_cut_jobs(jobs, late)
 
 
-def _cut_others(jobs: Sequence[RunningJob], causes: Sequence[int]) -> None:
+def _mark_cut_jobs(jobs: Sequence[RunningJob], causes: Sequence[int]) -> None:
     """Marks the jobs that end because of others; not one that has failed by itself at the same time."""
     for index, job in enumerate(jobs):
         if index not in causes and not job.has_failed:

@@ -19,7 +19,7 @@ LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
 
 
-def make_channel_pair() -> tuple[socket.socket, socket.socket]:
+def make_socket_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected ends."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -53,7 +53,7 @@ class Channel:
             return None
         return json.loads(self.receive_bytes())
 
-    def receive_files(self) -> tuple[Any, list[int]]:
+    def receive_with_files(self) -> tuple[Any, list[int]]:
         """The next message and the open files that came with it. Raises as `receive`."""
         data, fds, _, _ = socket.recv_fds(self.sock, LARGEST, MOST_RANKS)
         if not data:

@@ -39,7 +39,7 @@ def kill_processes(processes: Iterable[psutil.Process]) -> None:
             process.kill()
 
 
-def kill_group(leader: psutil.Process | None) -> None:
+def kill_process_group(leader: psutil.Process | None) -> None:
     """SIGKILL to the process group that `leader` leads; it may be a zombie, which keeps its number."""
     if leader is not None and leader.is_running():
         with contextlib.suppress(ProcessLookupError):

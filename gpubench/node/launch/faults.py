@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class KnownFault:
     """One class of errors."""
 
     words: str
@@ -19,74 +19,74 @@ class Fault:
     do: str
 
 
-FAULTS: tuple[Fault, ...] = (
-    Fault(
+FAULTS: tuple[KnownFault, ...] = (
+    KnownFault(
         r"GPU is lost|fallen off the bus|GPU requires (reset|restart)",
         "the driver has lost the GPU",
         "reset it (sudo nvidia-smi --gpu-reset) or reboot; dmesg tells the driver's Xid",
     ),
-    Fault(
+    KnownFault(
         r"uncorrectable ECC error",
         "memory of the GPU is faulty",
         "nvidia-smi -q -d ECC,ROW_REMAPPER tells more; reset the GPU, and have it replaced if it happens again",
     ),
-    Fault(
+    KnownFault(
         r"uncorrectable NVLink error|Invalid access of peer GPU memory",
         "a link between GPUs is faulty, or the GPU at its other end",
         "nvidia-smi nvlink -e tells more; reset the GPUs or reboot",
     ),
-    Fault(
+    KnownFault(
         r"device-side assert|\.cuh?:\d+: ",
         "a kernel met a value that can't be, most often a class or an index out of range",
         "the log names what the kernel checks; with --device cpu, or CUDA_LAUNCH_BLOCKING=1, also the line",
     ),
-    Fault(
+    KnownFault(
         r"illegal memory access|illegal instruction|misaligned address|invalid program counter"
         r"|hardware stack error|operation not supported on global/shared|unspecified launch failure",
         "a kernel went astray: a fault of a library or an own kernel, or of the GPU",
         "CUDA_LAUNCH_BLOCKING=1 names the line; dmesg tells the driver's Xid",
     ),
-    Fault(
+    KnownFault(
         r"launch timed out and was terminated",
         "the GPU serves a display, whose driver ends kernels that take seconds",
         "take another GPU, or no display",
     ),
-    Fault(
+    KnownFault(
         r"device\(s\) is/are busy or unavailable",
         "another process has the GPU for itself, or it is being reset",
         "nvidia-smi shows who; wait, or sudo nvidia-smi -c DEFAULT",
     ),
-    Fault(
+    KnownFault(
         r"no CUDA-capable device|No CUDA GPUs are available|invalid device ordinal",
         "CUDA does not find a GPU that the driver has listed",
         "nvidia-smi and dmesg should say why; reset it or reboot",
     ),
-    Fault(
+    KnownFault(
         r"system not yet initialized",
         "the fabric manager does not run",
         "sudo systemctl start nvidia-fabricmanager",
     ),
-    Fault(
+    KnownFault(
         r"CUDA (error: )?unknown error",
         "the driver is in disorder",
         "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm, or reboot",
     ),
-    Fault(
+    KnownFault(
         r"MPS (client|server)",
         "the Multi-Process Service fails, for all that use it",
         "end its daemon (echo quit | nvidia-cuda-mps-control), and start it anew",
     ),
-    Fault(
+    KnownFault(
         r"Watchdog caught collective operation timeout|watchdog got stuck",
         "the ranks waited in vain for one of them",
         "what each printed last may tell; NCCL_P2P_DISABLE=1 tells a faulty link",
     ),
-    Fault(
+    KnownFault(
         r"remote process exited|communicator was aborted",
         "another rank ended, or the link to it broke",
         "what each rank printed last may tell",
     ),
-    Fault(
+    KnownFault(
         r"NCCL.*unhandled (system|cuda) error",
         "NCCL did not get what it wants of the system",
         "run once with NCCL_DEBUG=WARN; in a container give more shared memory: --ipc=host",
@@ -115,7 +115,7 @@ def explain_fault(text: str) -> str | None:
     return f"{fault.means}: {fault.do}" if fault else None
 
 
-def format_with_advice(text: str) -> str:
+def format_error_with_advice(text: str) -> str:
     """The text of an error with what it means and what to do, where that is known."""
     known = explain_fault(text)
     return f"{text}; {known}" if known else text

@@ -17,7 +17,7 @@ import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, block_signals
-from gpubench.node.launch.channel import Channel, make_channel_pair
+from gpubench.node.launch.channel import Channel, make_socket_pair
 from gpubench.node.launch.control import (
     ImportFailed,
     LeaderExited,
@@ -27,7 +27,12 @@ from gpubench.node.launch.control import (
     TrialStarted,
     read_server_message,
 )
-from gpubench.node.launch.descendants import find_process, kill_group, kill_processes, list_descendants
+from gpubench.node.launch.descendants import (
+    find_process,
+    kill_process_group,
+    kill_processes,
+    list_descendants,
+)
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 from gpubench.node.launch.scratch import make_compile_environment
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
@@ -43,7 +48,7 @@ END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
 
 
-class StoppedError(Exception):
+class LaunchStoppedError(Exception):
     """The sweep was stopped while a trial was being started."""
 
 
@@ -114,7 +119,7 @@ class ServerProcess:
     """One fork server."""
 
     def __init__(self, compiled: Path | None) -> None:
-        parent_end, server_end = make_channel_pair()
+        parent_end, server_end = make_socket_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
         with server_end, block_signals(SIGNALS):
             number = str(server_end.fileno())
@@ -166,7 +171,7 @@ class ServerProcess:
         lines = err.decode(errors="replace").strip().splitlines() if err else []
         return lines[-1] if lines else "it said nothing"
 
-    def _wait(
+    def _wait_or_kill(
         self, is_so: Callable[[], bool], limit_s: float, words: str, should_stop: Callable[[], bool]
     ) -> None:
         """Waits until something is so. A server that takes longer, or is waited for no longer, is killed.
@@ -177,7 +182,7 @@ class ServerProcess:
         while not is_so():
             if should_stop():
                 self.kill()
-                raise StoppedError
+                raise LaunchStoppedError
             if time.monotonic() > deadline:
                 self.kill()
                 raise UnusableError(words)
@@ -186,7 +191,7 @@ class ServerProcess:
     def wait_ready(self, should_stop: Callable[[], bool]) -> None:
         """Raises as `ForkServer.wait_ready` does."""
         words = f"importing torch took more than {START_LIMIT_S:g} s"
-        self._wait(lambda: self._is_ready, START_LIMIT_S, words, should_stop)
+        self._wait_or_kill(lambda: self._is_ready, START_LIMIT_S, words, should_stop)
 
     def kill(self) -> None:
         """Kills it, and with it whatever it started."""
@@ -204,7 +209,7 @@ class ServerProcess:
         pairs: list[tuple[socket.socket, socket.socket]] = []
         try:
             try:
-                pairs.extend(make_channel_pair() for _ in range(order.ranks))
+                pairs.extend(make_socket_pair() for _ in range(order.ranks))
             except OSError as error:
                 raise UnusableError(
                     f"no connection to {order.ranks} ranks can be opened: {error.strerror} "
@@ -219,7 +224,9 @@ class ServerProcess:
             for _, rank_end in pairs:
                 rank_end.close()
             words = f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, and was killed"
-            self._wait(lambda: bool(self._started) or self.is_lost, LAUNCH_LIMIT_S, words, should_stop)
+            self._wait_or_kill(
+                lambda: bool(self._started) or self.is_lost, LAUNCH_LIMIT_S, words, should_stop
+            )
             if not self._started:
                 raise UnusableError(
                     "the fork server died while it started a trial: does the host have memory left?"
@@ -245,7 +252,7 @@ class ServerProcess:
         self._receive_message(0)
         return self.is_lost or pid in self._exited
 
-    def reap(self, pid: int) -> None:
+    def reap_leader(self, pid: int) -> None:
         """Waits for a killed leader and lets the server reap it. One that does not tell of its end is killed itself."""
         deadline = time.monotonic() + END_LIMIT_S
         while not self.has_exited(pid):
@@ -284,14 +291,14 @@ class ForkedTrial:
         self._is_over = False
 
     @property
-    def open_files(self) -> Sequence[int]:
+    def open_descriptors(self) -> Sequence[int]:
         """What becomes readable when there is something in `events`; none where nobody can say more."""
         return [channel.fileno() for channel in self._open]
 
-    def events(self, timeout: float) -> list[Event]:
+    def receive_events(self, timeout: float) -> list[Event]:
         """What its processes said, waiting up to `timeout` seconds for the first."""
         # Asked first: what was said before the end is then read below.
-        is_over = self.ended
+        is_over = self.has_leader_ended
         if not self._open:
             time.sleep(min(max(timeout, 0), 0.005))
         events: list[Event] = []
@@ -318,7 +325,7 @@ class ForkedTrial:
             self._is_garbled = True
             return [Garbled(rank, str(error))]
 
-    def _discard(self, timeout: float) -> None:
+    def _discard_messages(self, timeout: float) -> None:
         """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
         if not self._open:
             time.sleep(timeout)
@@ -334,11 +341,11 @@ class ForkedTrial:
             self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
 
     @property
-    def ended(self) -> bool:
+    def has_leader_ended(self) -> bool:
         """Whether the leader has ended."""
         return self._is_over or self._server.has_exited(self.pid)
 
-    def stacks(self) -> list[stacks.Stack]:
+    def request_stacks(self) -> list[stacks.ProcessStack]:
         """Where its processes are at this moment, in code; none where nobody can say. May take a second."""
         return stacks.request_stacks(self._scratch, list_descendants(self._leader))
 
@@ -351,17 +358,19 @@ class ForkedTrial:
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
             kill_processes(list_descendants(self._leader))
-            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
+            self._discard_messages(
+                0.005
+            )  # so that the leader is not held up by a channel that a rank has filled
         if self._server.is_lost:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
             while self._open and time.monotonic() < deadline:
-                self._discard(0.05)
+                self._discard_messages(0.05)
         else:
             strays = list_descendants(self._leader)
-            kill_group(self._leader)
+            kill_process_group(self._leader)
             kill_processes(strays)
-            self._server.reap(self.pid)
+            self._server.reap_leader(self.pid)
         for channel in self._channels:
             channel.close()
 
@@ -369,10 +378,10 @@ class ForkedTrial:
 def _select_readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
     """Those of the channels that something can be read from, waiting so many seconds for the first."""
     by_file = {channel.fileno(): channel for channel in channels}
-    return [by_file[file] for file in _poll_files(by_file, timeout)]
+    return [by_file[file] for file in _poll_readable_files(by_file, timeout)]
 
 
-def _poll_files(files: Iterable[int], timeout: float) -> list[int]:
+def _poll_readable_files(files: Iterable[int], timeout: float) -> list[int]:
     looked = select.poll()  # select() knows no descriptor from 1024 on
     for file in files:
         looked.register(file, select.POLLIN)
@@ -382,8 +391,8 @@ def _poll_files(files: Iterable[int], timeout: float) -> list[int]:
 def collect_events(trials: Sequence[ForkedTrial], timeout: float) -> list[list[Event]]:
     """What the processes of each trial said, waiting up to `timeout` seconds for the first word of any."""
     if len(trials) == 1:
-        return [trials[0].events(timeout)]
-    if files := [file for trial in trials for file in trial.open_files]:
-        _poll_files(files, max(timeout, 0))
+        return [trials[0].receive_events(timeout)]
+    if files := [file for trial in trials for file in trial.open_descriptors]:
+        _poll_readable_files(files, max(timeout, 0))
         timeout = 0
-    return [trial.events(timeout / len(trials)) for trial in trials]
+    return [trial.receive_events(timeout / len(trials)) for trial in trials]

@@ -38,7 +38,7 @@ def main(order: TrialOrder, channels: list[Channel], server: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     redirect_output(order.log)
     redirect_temporary_files(order.scratch)
-    shared_memory.note_forks(order.scratch)
+    shared_memory.note_future_forks(order.scratch)
     if order.cpu_ids:
         os.sched_setaffinity(0, order.cpu_ids)
     ranks = {fork_rank(order, rank, channels): rank for rank in range(order.ranks)}
@@ -115,7 +115,7 @@ def wait_for_ranks(ranks: dict[int, int], channels: list[Channel]) -> int:
                 time.sleep(0.02)
                 continue
         if os.WIFSTOPPED(status):  # it has had itself traced, as what a debugger starts: by its parent
-            linux.detach_traced(pid, os.WSTOPSIG(status))
+            linux.detach_traced_child(pid, os.WSTOPSIG(status))
             continue
         rank = running.pop(pid, None)
         if rank is None:

@@ -62,7 +62,7 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
         return ProbeResult(
             verdicts=[json.loads(line) for line in _read_lines(out)],
             code=code,
-            last_words=describe_exit(errors, code),
+            last_words=describe_last_words(errors, code),
         )
 
 
@@ -71,7 +71,7 @@ def _open_memory_file(name: str) -> IO[bytes]:
     return os.fdopen(os.memfd_create(name), "w+b")
 
 
-def describe_exit(errors: IO[bytes], code: int) -> str:
+def describe_last_words(errors: IO[bytes], code: int) -> str:
     """The last line that a child has printed there; where it printed none, how it ended."""
     lines = _read_lines(errors)
     return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -63,7 +63,7 @@ class RunningJob:
         self.failed_at: float | None = None
         """When the first word came that it broke."""
         self._kills = kills
-        self._killed_before = kills.count() if kills else 0
+        self._killed_before = kills.read_kill_count() if kills else 0
         self.is_launched = False
         self._begun, self._expected_s = 0.0, 0.0
         """When the window under way began, and how long it should take where its rank tells nothing meanwhile."""
@@ -82,29 +82,29 @@ class RunningJob:
         self.is_launched = True
 
     @property
-    def is_ready(self) -> bool:
+    def is_waiting_for_others(self) -> bool:
         """Whether all of its ranks wait for the other jobs."""
         return len(self.ready) == self.order.ranks
 
-    def end(self) -> None:
+    def end_and_clean_up(self) -> None:
         """Leaves no process behind, nor anything of theirs: what fails to be cleaned keeps nothing else from it."""
         parts: list[Callable[[], object]] = []
         if self.is_launched:
             parts = [
-                self._note_kills,
+                self._note_memory_kills,
                 self.running.end,
                 lambda: shared_memory.remove_leftover_segments(self.order.scratch),
-                self.watcher.fetch_last_samples,
+                self.watcher.fetch_driver_samples,
                 self.log.cut_middle,
             ]
-        call_all([*parts, self._note_end])
+        call_all_then_raise([*parts, self._note_end_time])
 
-    def _note_kills(self) -> None:
-        if self._kills and not self.is_complete:
-            count = self._kills.count() - self._killed_before
+    def _note_memory_kills(self) -> None:
+        if self._kills and not self.has_all_results:
+            count = self._kills.read_kill_count() - self._killed_before
             self.events.append(KilledForMemory(count, self._kills.where))
 
-    def _note_end(self) -> None:
+    def _note_end_time(self) -> None:
         self.finished = time.monotonic()
         self.launched = self.launched or self.finished
 
@@ -119,22 +119,24 @@ class RunningJob:
             finished=self.finished,
             released=self.released,
             stopped=self.stopped,
-            last_words=self.log.find_last_line(),
+            last_words=self.log.read_last_words(),
             watched=self.watcher.make_watched(),
         )
 
     @property
-    def is_complete(self) -> bool:
+    def has_all_results(self) -> bool:
         """Whether every rank has reported its result."""
         return len(self._with_result) == self.order.ranks
 
-    def describe_processes(self) -> str:
+    def describe_and_log_stacks(self) -> str:
         """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
-        last_words = self.log.find_last_line()
-        stacks = self.running.stacks()
+        last_words = self.log.read_last_words()
+        stacks = self.running.request_stacks()
         for stack in stacks:
             if stack.text:
-                self.log.add(f"gpubench asked {stack.name} at the deadline where it is:\n{stack.text}")
+                self.log.append_note(
+                    f"gpubench asked {stack.name} at the deadline where it is:\n{stack.text}"
+                )
         where = describe_stacks(stacks)
         last_line = f"; last line of its output: {last_words}" if last_words else ""
         return f"; {where}{last_line}" if where else last_line
@@ -142,12 +144,16 @@ class RunningJob:
     @property
     def has_failed(self) -> bool:
         """Whether it broke. One that has reported its result may abort in its teardown."""
-        return not self.is_complete and self.failed_at is not None
+        return not self.has_all_results and self.failed_at is not None
 
     @property
-    def stage(self) -> int:
+    def stage_index(self) -> int:
         """How far along it is, among jobs that wait for each other."""
-        return self.is_complete + self.progress.filling + (self.progress.waiting or self.released is not None)
+        return (
+            self.has_all_results
+            + self.progress.filling
+            + (self.progress.waiting or self.released is not None)
+        )
 
     def handle_event(self, event: Event) -> None:
         """Notes one event, and answers a rank that waits."""
@@ -171,23 +177,23 @@ class RunningJob:
                     between=False,
                 )
                 self._begun, self._expected_s = time.monotonic(), event.seconds
-                watcher.sample_window_edge(first=event.measured and not now.measured)
+                watcher.sample_counters_at_edge(first=event.measured and not now.measured)
             case StepsDone():
                 self.progress = replace(now, step=event.step)
             case End(rank=0):
                 self.progress = replace(now, between=True)
-                watcher.sample_window_edge()
+                watcher.sample_counters_at_edge()
             case Evaluated():
                 self.progress = replace(
                     now, evaluated=event.epoch + 1, top1_pct=event.top1_pct, between=False
                 )
             case Warm():
                 self.ready.add(event.rank)
-                self.progress = replace(now, waiting=self.is_ready)
+                self.progress = replace(now, waiting=self.is_waiting_for_others)
             case Filling():
                 self.progress = replace(now, filling=True)
             case AskMemory():
-                self.running.reply(event.rank, DriverMemory(driver_mib=watcher.read_process_gpu_mib()))
+                self.running.reply(event.rank, DriverMemory(driver_mib=watcher.read_trial_gpu_mib()))
             case Settle():
                 watcher.sample_final_memory()
                 self.running.reply(event.rank, Proceed())
@@ -195,12 +201,12 @@ class RunningJob:
                 self.failed_at = self.failed_at or time.monotonic()
             case RankExit() if event.code != 0 or event.rank not in self._with_result:
                 self.failed_at = self.failed_at or time.monotonic()
-            case Garbled() if not self.is_complete:  # what is said after the results changes nothing
+            case Garbled() if not self.has_all_results:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
                 self.forced = ("failed", format_garbled_reason(event.rank, event.what))
 
 
-def call_all(parts: Iterable[Callable[[], object]]) -> None:
+def call_all_then_raise(parts: Iterable[Callable[[], object]]) -> None:
     """Calls each, whatever the ones before have raised. Raises the first error: the others may have come of it."""
     first: BaseException | None = None
     for part in parts:

@@ -40,7 +40,7 @@ from gpubench.schema.events import Error
 from gpubench.schema.order import TrialOrder
 
 
-def import_torch() -> None:
+def preload_training_code() -> None:
     """Imports all that a trial will need, so that no trial pays for it."""
     from gpubench.train import warm as train_warm
 
@@ -69,7 +69,7 @@ def serve_forks(control: Channel) -> None:
             end_orphans(alive)
         if control.fileno() in readable:
             try:
-                message, fds = control.receive_files()
+                message, fds = control.receive_with_files()
             except ConnectionError:
                 break
             match read_request(message):
@@ -127,7 +127,7 @@ def main() -> None:
     linux.die_with_parent(int(sys.argv[2]))
     control = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
-        import_torch()
+        preload_training_code()
     except ImportError as error:
         control.send(ImportFailed(reason=f"{type(error).__name__}: {error}"))
         return

@@ -26,7 +26,7 @@ _COARSE_S = 1.0
 """Times of files may lie a little behind those that processes read."""
 
 
-def note_forks(scratch: Path) -> None:
+def note_future_forks(scratch: Path) -> None:
     """From now on every process that is forked by Python from this one, or below it, notes itself in `scratch`."""
 
     def note() -> None:
@@ -47,7 +47,7 @@ def remove_leftover_segments(scratch: Path, folder: Path = FOLDER) -> list[str]:
     Whatever may be another's stays: of another user, of a process that lives, older than the process whose number it
     bears, or of another pid namespace.
     """
-    began = _read_notes(scratch)
+    began = _read_process_starts(scratch)
     removed = []
     with contextlib.suppress(OSError):  # no shared memory here, or not for us
         for entry in os.scandir(folder) if began else ():
@@ -64,7 +64,7 @@ def remove_leftover_segments(scratch: Path, folder: Path = FOLDER) -> list[str]:
     return removed
 
 
-def _read_notes(scratch: Path) -> dict[int, float]:
+def _read_process_starts(scratch: Path) -> dict[int, float]:
     """Process id -> when the first process with it began, of this pid namespace."""
     began: dict[int, float] = {}
     try:

@@ -39,7 +39,7 @@ class TrialLog:
         self._given_back = HEAD_BYTES
         """Up to here the middle holds nothing any more."""
 
-    def limit_size(self) -> None:
+    def punch_middle_hole(self) -> None:
         """Gives the middle of a long log back to the file system. Cheap; to be called now and then while they print."""
         with contextlib.suppress(OSError):  # no log, or a file system without holes: the end bounds it
             end = self.path.stat().st_size - TAIL_BYTES
@@ -63,7 +63,7 @@ class TrialLog:
                 file.write(tail)
                 file.truncate()
 
-    def find_last_line(self) -> str:
+    def read_last_words(self) -> str:
         """The last line that says something; empty where there is none. Below an error of torch's, the error itself."""
         try:
             with self.path.open("rb") as file:
@@ -75,7 +75,7 @@ class TrialLog:
         without_stack = (line for line in reversed(telling) if not _AFTER_ERROR.match(line))
         return next(without_stack, telling[-1] if telling else "")[:300]
 
-    def add(self, text: str) -> None:
+    def append_note(self, text: str) -> None:
         """Adds what gpubench has found out about the processes, as lines of its own."""
         with (
             contextlib.suppress(OSError),  # a full disk: the reason says the gist of it

@@ -28,7 +28,7 @@ def list_part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list
             "this is no node of the SLURM job, so nothing can be measured from here: start gpubench on its first node, "
             "in the batch script or by srun --nodes=1 --ntasks=1 --overlap"
         )
-    return [_make_srun_command(name, environ) for name in _list_host_names(nodes) if name != own_node]
+    return [_make_srun_command(name, environ) for name in _expand_host_list(nodes) if name != own_node]
 
 
 def _parse_agent_command(text: str) -> PartCommand:
@@ -51,7 +51,7 @@ def _make_srun_command(name: str, environ: Mapping[str, str]) -> PartCommand:
     return PartCommand(name=name, before=(*fixed, *cpus))
 
 
-def _list_host_names(nodes: str) -> list[str]:
+def _expand_host_list(nodes: str) -> list[str]:
     """`n[1-3]` as names."""
     try:
         done = subprocess.run(

@@ -80,7 +80,7 @@ class OtherVersionError(Exception):
     """Another version of gpubench has written a file. The text names it."""
 
 
-def read_answer(kind: type[T], data: bytes) -> T:
+def parse_answer(kind: type[T], data: bytes) -> T:
     """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
     OtherVersionError; ValueError and RecursionError for what no part writes."""
     answer = json.loads(data)
@@ -93,7 +93,7 @@ def read_answer(kind: type[T], data: bytes) -> T:
 # ---------------------------------------------------------------- the folder between
 
 
-def encode(value: Any) -> bytes:
+def encode_json_line(value: Any) -> bytes:
     """As a line of JSON."""
     return json.dumps(convert_to_plain(value), separators=(",", ":")).encode() + b"\n"
 
@@ -105,7 +105,7 @@ class PartsFolder:
     path: Path
 
     @property
-    def mark(self) -> Path:
+    def mark_path(self) -> Path:
         """What the first node has written: who reads the same there sees the same folder."""
         return self.path / "mark"
 
@@ -119,7 +119,7 @@ class PartsFolder:
         """What the processes of a further node print."""
         return self.path / f"node-{number}.log"
 
-    def read(self, path: Path) -> bytes | None:
+    def read_if_present(self, path: Path) -> bytes | None:
         """A file of it; None where it is not there yet.
 
         A network's client may take what it has once seen of a folder for true for a minute, unless it has changed the
@@ -138,7 +138,7 @@ class PartsFolder:
 def write_answer(path: Path, value: Any) -> None:
     """Writes a file that is there whole or not at all. Raises OSError."""
     part = path.with_name(f".{path.name}.tmp")
-    part.write_bytes(encode(value))
+    part.write_bytes(encode_json_line(value))
     part.replace(path)
 
 
@@ -149,7 +149,7 @@ def open_parts_folder(log: Path) -> Iterator[tuple[PartsFolder, str]]:
     folder, mark = PartsFolder(log.with_suffix(".parts")), secrets.token_hex(16)
     try:
         folder.path.mkdir()
-        folder.mark.write_text(mark)
+        folder.mark_path.write_text(mark)
     except OSError as error:
         raise UnusableError(f"{folder.path} can't be made: {error.strerror}") from None
     try:

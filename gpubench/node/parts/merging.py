@@ -34,7 +34,7 @@ from gpubench.schema.events import (
 )
 from gpubench.schema.record import Ended
 from gpubench.schema.samples import Samples, Series
-from gpubench.schema.watched import Watched
+from gpubench.schema.watched import WatchedTrial
 
 _FIRST_NODE_ONLY = (Evaluated, Settle, Filling)
 """What the first rank of each node tells, and once is enough."""
@@ -68,7 +68,7 @@ class ClockMap:
     first: Sequence[float]
     """By the first node's."""
 
-    def to_first(self, t: float) -> float:
+    def to_first_clock(self, t: float) -> float:
         """A time of the other node's clock on the first node's."""
         after = bisect_right(self.further, t)
         if after in (0, len(self.further)):
@@ -108,23 +108,23 @@ def _find_segment_starts(done: Attempt) -> dict[int, float]:
 
 def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
     """The whole trial, of which the first part is the first node's. `is_stopped`: the sweep was stopped."""
-    called = hosts.name_nodes_apart([part.host for part in parts])
+    called = hosts.make_distinct_node_names([part.host for part in parts])
     first_ranks = [sum(part.ranks for part in parts[:number]) for number in range(len(parts))]
     first_gpus = [sum(len(part.gpu_uuids) for part in parts[:number]) for number in range(len(parts))]
     first = parts[0].done
     assert first is not None, "the first node is where this runs"
     lines = [None if part.done is None else make_clock_map(part.done, first) for part in parts]
     events: list[Event] = []
-    seen: list[Watched] = []
+    seen: list[WatchedTrial] = []
     for number, (part, line) in enumerate(zip(parts, lines, strict=True)):
         if part.done is None or line is None:
             continue
         events += [
-            _make_trial_event(event, number, first_ranks[number], first_gpus[number], line)
+            _convert_to_trial_event(event, number, first_ranks[number], first_gpus[number], line)
             for event in part.done.events
             if number == 0 or not isinstance(event, _FIRST_NODE_ONLY)
         ]
-        seen.append(_convert_to_first_clock(part.done.watched, line) if number else part.done.watched)
+        seen.append(_convert_watched_to_first_clock(part.done.watched, line) if number else part.done.watched)
     nodes = [
         TrialNode(
             name=name,
@@ -177,10 +177,10 @@ def _find_forced_ending(
     late = [f"node {name}: {reason}" for name, (status, reason) in forced if status == "timeout"]
     if late:
         return "timeout", "; ".join(late)
-    return _find_epoch_mismatch(parts, called)
+    return _describe_epoch_mismatch(parts, called)
 
 
-def _find_epoch_mismatch(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[Ended, str] | None:
+def _describe_epoch_mismatch(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[Ended, str] | None:
     """Where every node has trained to its end, and not the same epochs."""
     attempts = [part.done for part in parts if part.done]
     if any(not any(isinstance(event, Result) for event in attempt.events) for attempt in attempts):
@@ -200,7 +200,9 @@ def _find_epoch_mismatch(parts: Sequence[NodePart], called: Sequence[str]) -> tu
 # ---------------------------------------------------------------- what was told
 
 
-def _make_trial_event(event: Event, node: int, first_rank: int, first_gpu: int, line: ClockMap) -> Event:
+def _convert_to_trial_event(
+    event: Event, node: int, first_rank: int, first_gpu: int, line: ClockMap
+) -> Event:
     """An event of one node as one of the trial: with the rank's number among all, and on the first node's time line."""
     if isinstance(event, LeaderExit | ServerExit | KilledForMemory):
         return structs.replace(event, node=node)
@@ -210,53 +212,60 @@ def _make_trial_event(event: Event, node: int, first_rank: int, first_gpu: int, 
             changed |= {"end_us": array("q", event.end_us), "wait_us": array("q", event.wait_us)}
         case End() if node:
             # How long it took is its own clock's to say, and stays as it is.
-            began = line.to_first(event.t0)
+            began = line.to_first_clock(event.t0)
             changed |= {"t0": began, "t1": began + event.t1 - event.t0}
         case Result(memory=AllocatorMemory() as memory):
             devices = {str(int(index) + first_gpu): held for index, held in memory.devices.items()}
-            changed |= {"memory": structs.replace(memory, devices=devices), "at": line.to_first(event.at)}
+            changed |= {
+                "memory": structs.replace(memory, devices=devices),
+                "at": line.to_first_clock(event.at),
+            }
         case Error() | Result() | RankExit():
-            changed |= {"at": line.to_first(event.at)}
+            changed |= {"at": line.to_first_clock(event.at)}
     return structs.replace(event, **changed)
 
 
 # ---------------------------------------------------------------- what was seen
 
 
-def _convert_to_first_clock(seen: Watched, line: ClockMap) -> Watched:
+def _convert_watched_to_first_clock(seen: WatchedTrial, line: ClockMap) -> WatchedTrial:
     """The same, on the first node's time line."""
     samples = Samples()
     for metric, device, series in seen.samples.list_series():
-        placed = Series(list(map(line.to_first, series.times)), series.values, series.gaps, series.reason)
+        placed = Series(
+            list(map(line.to_first_clock, series.times)), series.values, series.gaps, series.reason
+        )
         samples.store_series(metric, device, placed)
     until = seen.trained_until
     return replace(
         seen,
         samples=samples,
-        trained_until=until if math.isinf(until) else line.to_first(until),
-        skipped=[(period, list(map(line.to_first, times))) for period, times in seen.skipped],
+        trained_until=until if math.isinf(until) else line.to_first_clock(until),
+        skipped=[(period, list(map(line.to_first_clock, times))) for period, times in seen.skipped],
     )
 
 
-def _merge_watched(seen: Sequence[Watched]) -> Watched:
+def _merge_watched(seen: Sequence[WatchedTrial]) -> WatchedTrial:
     """All that was seen of the trial, its GPUs and hosts by their nodes' numbers; each node's own stands in `parts`."""
     samples = Samples()
     for node, part in enumerate(seen):
         for metric, device, series in part.samples.list_series():
-            samples.store_series(metric, _make_device_name(node, device), series)
+            samples.store_series(metric, _prefix_device_with_node(node, device), series)
     clocks = [part.max_sm_clock_mhz for part in seen]
     known = [clock for clock in clocks if clock is not None]
     return replace(
         seen[0],
         samples=samples,
-        gpus=tuple(_make_device_name(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus),
+        gpus=tuple(
+            _prefix_device_with_node(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus
+        ),
         uuids={
-            _make_device_name(node, gpu): uuid
+            _prefix_device_with_node(node, gpu): uuid
             for node, part in enumerate(seen)
             for gpu, uuid in part.uuids.items()
         },
         baseline_mib={
-            _make_device_name(node, gpu): mib
+            _prefix_device_with_node(node, gpu): mib
             for node, part in enumerate(seen)
             for gpu, mib in part.baseline_mib.items()
         },
@@ -268,5 +277,5 @@ def _merge_watched(seen: Sequence[Watched]) -> Watched:
     )
 
 
-def _make_device_name(node: int, device: str) -> str:
+def _prefix_device_with_node(node: int, device: str) -> str:
     return f"{node}:{device}" if node else device

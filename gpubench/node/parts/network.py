@@ -21,7 +21,7 @@ def resolve_address(name: str) -> str:
     return str(addresses[0][4][0])
 
 
-def interface_towards(address: str) -> str:
+def find_interface_towards(address: str) -> str:
     """The interface of this node by which `address` (an IP address) is reached. Raises UnusableError."""
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:  # nothing is sent: the kernel looks its routes up

@@ -19,7 +19,7 @@ from typing import TypeVar
 from gpubench import __version__
 from gpubench.basics.quoted import clean_line
 from gpubench.basics.stopping import name_signal
-from gpubench.node.launch.fork_server import START_LIMIT_S, StoppedError, make_gpubench_environment
+from gpubench.node.launch.fork_server import START_LIMIT_S, LaunchStoppedError, make_gpubench_environment
 from gpubench.node.parts import files
 from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart
 from gpubench.schema.attempt import Attempt
@@ -57,7 +57,7 @@ class PartCommand:
     """The command before gpubench's own: `srun … -w n2`, `ssh n2`, `ip netns exec b`; none: on this machine."""
 
 
-class LostError(Exception):
+class PartLostError(Exception):
     """The part is gone, or can't be understood. The text says how, without the node's name."""
 
     def __init__(self, node: str, text: str) -> None:
@@ -97,7 +97,7 @@ class PartProcess:
             )
         except OSError as error:
             self._printed.close()
-            raise LostError(self.name, f"{argv[0]} can't be run: {error.strerror}") from None
+            raise PartLostError(self.name, f"{argv[0]} can't be run: {error.strerror}") from None
         assert self._process.stdin is not None
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)  # a node that hangs would stop this one, too
@@ -108,11 +108,11 @@ class PartProcess:
 
     def send(self, request: PreparePart | RunPart) -> None:
         """Raises LostError where the part is gone, or takes nothing in."""
-        rest = memoryview(files.encode(request))
+        rest = memoryview(files.encode_json_line(request))
         try:
             while rest:
                 if not select.select([], [self._input], [], SEND_LIMIT_S)[1]:
-                    raise LostError(self.name, f"it took nothing in for {SEND_LIMIT_S:g} s")
+                    raise PartLostError(self.name, f"it took nothing in for {SEND_LIMIT_S:g} s")
                 with contextlib.suppress(BlockingIOError):
                     rest = rest[os.write(self._input.fileno(), rest) :]
         except OSError:
@@ -121,13 +121,13 @@ class PartProcess:
     def await_node_info(self, should_stop: Callable[[], bool]) -> NodeInfo:
         """Waits until trials can be started there. Raises LostError, StoppedError."""
         deadline = time.monotonic() + START_LIMIT_S
-        while (info := self._read(NodeInfo, self._folder.make_info_path(self.number))) is None:
+        while (info := self._read_answer(NodeInfo, self._folder.make_info_path(self.number))) is None:
             if should_stop():
-                raise StoppedError
+                raise LaunchStoppedError
             if self.has_ended:
                 raise self._make_lost_error()
             if time.monotonic() > deadline:
-                raise LostError(self.name, f"it was not ready within {START_LIMIT_S:g} s")
+                raise PartLostError(self.name, f"it was not ready within {START_LIMIT_S:g} s")
             time.sleep(LOOK_S)
         self.name = info.machine.host
         return info
@@ -135,7 +135,7 @@ class PartProcess:
     def read_attempt(self) -> Attempt:
         """What happened there, once it `has_ended`. Raises LostError where it has written nothing."""
         deadline = time.monotonic() + (SEEN_LIMIT_S if self._process.poll() == 0 else 0.0)
-        while (done := self._read(Attempt, self._folder.make_attempt_path(self.number))) is None:
+        while (done := self._read_answer(Attempt, self._folder.make_attempt_path(self.number))) is None:
             if time.monotonic() > deadline:
                 raise self._make_lost_error()
             time.sleep(0.05)
@@ -143,19 +143,19 @@ class PartProcess:
         watched = replace(done.watched, windows=(), parts=(), passed_mib={})
         return replace(done, watched=watched, nodes=(), cut_by=None)
 
-    def _read(self, kind: type[T], path: Path) -> T | None:
+    def _read_answer(self, kind: type[T], path: Path) -> T | None:
         """What the part has written there; None: nothing yet. Raises LostError where that is nothing a part writes."""
-        data = self._folder.read(path)
+        data = self._folder.read_if_present(path)
         try:
-            return None if data is None else files.read_answer(kind, data)
+            return None if data is None else files.parse_answer(kind, data)
         except files.OtherVersionError as error:
-            raise LostError(self.name, f"it has gpubench {error}, the first node {__version__}") from None
+            raise PartLostError(self.name, f"it has gpubench {error}, the first node {__version__}") from None
         except (ValueError, RecursionError) as error:
-            raise LostError(
+            raise PartLostError(
                 self.name, f"it has written what no part of gpubench writes ({clean_line(str(error), 200)})"
             ) from None
 
-    def _make_lost_error(self) -> LostError:
+    def _make_lost_error(self) -> PartLostError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
         code = self._process.poll()
@@ -164,10 +164,10 @@ class PartProcess:
             ending = "its input was closed"
         elif code < 0:
             ending = f"its part was ended by {name_signal(-code)}"
-        last_words = self._find_last_line()
-        return LostError(self.name, f"{ending}; it said: {last_words}" if last_words else ending)
+        last_words = self._read_last_words()
+        return PartLostError(self.name, f"{ending}; it said: {last_words}" if last_words else ending)
 
-    def _find_last_line(self) -> str:
+    def _read_last_words(self) -> str:
         """The last line that it has printed that may tell why it has ended."""
         printed = self._printed.fileno()
         # The position in this file is the part's, too.
@@ -178,12 +178,12 @@ class PartProcess:
         telling = [line for line in lines if not _SRUN_NOISE.fullmatch(line)]
         return (telling or lines or [""])[-1][:300]
 
-    def stop(self) -> None:
+    def close_input(self) -> None:
         """Has it end whatever it has started, and itself. Safe to call twice."""
         with contextlib.suppress(OSError):
             self._input.close()
 
-    def close(self) -> None:
+    def wait_or_kill(self) -> None:
         """Waits for its end, after `stop`, and forces it in the end."""
         for number, patience_s in ((None, CLOSE_LIMIT_S), (signal.SIGTERM, 5.0), (signal.SIGKILL, None)):
             if number is not None and not self.has_ended:
@@ -194,9 +194,9 @@ class PartProcess:
         self._printed.close()
 
 
-def close_all(parts: Sequence[PartProcess]) -> None:
+def close_all_parts(parts: Sequence[PartProcess]) -> None:
     """Ends all of them, side by side."""
     for part in parts:
-        part.stop()
+        part.close_input()
     for part in parts:
-        part.close()
+        part.wait_or_kill()

@@ -18,7 +18,7 @@ THREADS_EVERY = 5
 """Walks of a process tree between two that look at every thread."""
 
 
-class HostError(Unmeasured):
+class HostReadingError(Unmeasured):
     """A figure that this kernel, container or permission does not give."""
 
 
@@ -40,7 +40,7 @@ def read_cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
     """CPU time of these CPUs, from /proc/stat. Raises HostError where it is not told."""
     wanted = {b"cpu%d" % i for i in cpu_ids}
     busy = stolen = idle = 0
-    for line in _read("/proc/stat").split(b"\n"):
+    for line in _read_kernel_file("/proc/stat").split(b"\n"):
         if not line.startswith(b"cpu"):
             break  # the CPUs come first
         name, *fields = line.split()
@@ -54,9 +54,9 @@ def read_cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
         stolen += times[7]
     if wanted:
         names = ", ".join(sorted(name.decode() for name in wanted))
-        raise HostError(f"/proc/stat has no line for {names}")
+        raise HostReadingError(f"/proc/stat has no line for {names}")
     if not busy and not idle:
-        raise HostError("/proc/stat holds no CPU times here (a sandboxed kernel)")
+        raise HostReadingError("/proc/stat holds no CPU times here (a sandboxed kernel)")
     return CpuTime(busy / _TICK, stolen / _TICK)
 
 
@@ -65,21 +65,21 @@ def read_cgroup_cpu_s(path: str) -> float:
 
     Raises HostError where the file can't be read or holds no such figure.
     """
-    text = _read(path)
+    text = _read_kernel_file(path)
     if not path.endswith("cpu.stat"):
         return int(text) / 1e9
     for line in text.splitlines():
         key, _, value = line.partition(b" ")
         if key == b"usage_usec":
             return int(value) / 1e6
-    raise HostError(f"{path} does not count CPU time")
+    raise HostReadingError(f"{path} does not count CPU time")
 
 
 # ---------------------------------------------------------------- a process tree
 
 
 @dataclass(frozen=True, slots=True)
-class _Stat:
+class _ProcessStat:
     state: bytes
     ticks: int
     """Ticks of user and system time of the process, all its threads, those that have ended included."""
@@ -102,9 +102,9 @@ class ProcessTree:
 
     def list_pids(self) -> list[int]:
         """Live processes (zombies too), the root first. Raises HostError where the root is gone."""
-        return list(self._walk())
+        return list(self._read_tree_stats())
 
-    def last_pids(self) -> list[int]:
+    def list_last_pids(self) -> list[int]:
         """The process ids that `read_cpu_s` has just found: a walk costs a millisecond. Raises as `list_pids`."""
         return self._known or self.list_pids()
 
@@ -122,7 +122,7 @@ class ProcessTree:
         """
         self._known = []
         for _ in range(3):
-            processes = self._walk()
+            processes = self._read_tree_stats()
             settled = all(
                 (again := _read_process_stat(pid)) is not None and again.reaped == processes[pid].reaped
                 for pid in self._parents & processes.keys()
@@ -143,13 +143,16 @@ class ProcessTree:
         Costs up to 20 ms a process: call it while nothing is timed. Raises HostError where the kernel does
         not tell; resident memory is no substitute, since it counts shared pages once a process.
         """
-        return sum(_pss_kib(pid) for pid, stat in self._walk().items() if stat.state != b"Z") / _KIB_PER_MIB
+        return (
+            sum(_read_pss_kib(pid) for pid, stat in self._read_tree_stats().items() if stat.state != b"Z")
+            / _KIB_PER_MIB
+        )
 
-    def _walk(self) -> dict[int, _Stat]:
+    def _read_tree_stats(self) -> dict[int, _ProcessStat]:
         if self._walks % THREADS_EVERY == 0:
             self._forking.clear()
         self._walks += 1
-        processes: dict[int, _Stat] = {}
+        processes: dict[int, _ProcessStat] = {}
         stack = [self.root]
         while stack:
             pid = stack.pop()
@@ -163,9 +166,11 @@ class ProcessTree:
                 self._parents.add(pid)
                 stack += below
         if not processes:
-            raise HostError(f"process {self.root} is gone")
+            raise HostReadingError(f"process {self.root} is gone")
         if not _HAS_CHILDREN_FILES:
-            raise HostError("this kernel does not tell the children of a process (CONFIG_PROC_CHILDREN)")
+            raise HostReadingError(
+                "this kernel does not tell the children of a process (CONFIG_PROC_CHILDREN)"
+            )
         self._seen.update(processes)
         return processes
 
@@ -177,12 +182,12 @@ class ProcessTree:
         """
         threads = self._forking.get(pid)
         if threads is not None:
-            return [child for thread in threads for child in _children_of(pid, thread)]
+            return [child for thread in threads for child in _read_thread_children(pid, thread)]
         try:
             threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208 - ten times as fast
         except (FileNotFoundError, ProcessLookupError):
             return []  # ended meanwhile: its children are somebody else's now
-        children = {thread: _children_of(pid, thread) for thread in threads}
+        children = {thread: _read_thread_children(pid, thread) for thread in threads}
         self._forking[pid] = [thread for thread, below in children.items() if below or thread == pid]
         return [child for below in children.values() for child in below]
 
@@ -190,36 +195,36 @@ class ProcessTree:
 def read_process_name(pid: int) -> str:
     """The process's short name; `?` where it can't be seen (ended, or another pid namespace)."""
     try:
-        return _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
-    except HostError:
+        return _read_kernel_file(f"/proc/{pid}/comm").decode(errors="replace").strip()
+    except HostReadingError:
         return "?"
 
 
-def _read_process_stat(pid: int) -> _Stat | None:
-    text = _read(f"/proc/{pid}/stat", b"")
+def _read_process_stat(pid: int) -> _ProcessStat | None:
+    text = _read_kernel_file(f"/proc/{pid}/stat", b"")
     if not text:
         return None
     f = text[text.rindex(b")") + 2 :].split(None, 15)  # the name may hold blanks and brackets
-    return _Stat(f[0], int(f[11]) + int(f[12]), int(f[13]) + int(f[14]))
+    return _ProcessStat(f[0], int(f[11]) + int(f[12]), int(f[13]) + int(f[14]))
 
 
-def _children_of(pid: int, thread: int) -> list[int]:
+def _read_thread_children(pid: int, thread: int) -> list[int]:
     """Children that one thread has forked; none where it has just ended."""
-    return [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children", b"").split()]
+    return [int(child) for child in _read_kernel_file(f"/proc/{pid}/task/{thread}/children", b"").split()]
 
 
-def _pss_kib(pid: int) -> int:
+def _read_pss_kib(pid: int) -> int:
     path = f"/proc/{pid}/smaps_rollup"
-    text = _read(path, b"")
+    text = _read_kernel_file(path, b"")
     for line in text.splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1])
     if not text and Path(f"/proc/{pid}").exists() and not Path(path).exists():
-        raise HostError("this kernel has no smaps_rollup: proportional memory is not told")
+        raise HostReadingError("this kernel has no smaps_rollup: proportional memory is not told")
     return 0  # ended meanwhile, or on its way out: it has no memory map left
 
 
-def _read(path: str, absent: bytes | None = None) -> bytes:
+def _read_kernel_file(path: str, absent: bytes | None = None) -> bytes:
     """The whole file. `absent`: of a file of some process, what it holds once that process, or thread, has just ended.
     Raises HostError with the system's reason."""
     try:
@@ -235,7 +240,7 @@ def _read(path: str, absent: bytes | None = None) -> bytes:
     except OSError as error:
         if absent is not None and isinstance(error, FileNotFoundError | ProcessLookupError):
             return absent
-        raise HostError(f"{path}: {error.strerror}") from error
+        raise HostReadingError(f"{path}: {error.strerror}") from error
 
 
 _HAS_CHILDREN_FILES = Path(f"/proc/self/task/{os.getpid()}/children").exists()

@@ -22,7 +22,7 @@ def measure_busy_pct(machine: Machine, look_s: float) -> float:
     return min(100.0, max(0.0, 100 * taken / (wall * machine.cpu_count)))
 
 
-def has_spare_cpus(machine: Machine) -> bool:
+def has_fewer_cpus_than_affinity(machine: Machine) -> bool:
     """Whether it may use fewer CPUs than it is bound to: a number of them, none in particular."""
     return machine.cpu_count < len(machine.cpu_ids)
 
@@ -33,7 +33,7 @@ def _read_busy_counters(machine: Machine) -> list[tuple[float, int]]:
     Each is the busy seconds since some moment, and how many CPUs they are counted over beyond those that may be used.
     """
     spare = len(machine.cpu_ids) - machine.cpu_count
-    if machine.cpu_usage_file is None or not has_spare_cpus(machine):
+    if machine.cpu_usage_file is None or not has_fewer_cpus_than_affinity(machine):
         return [(host.read_cpu_time(machine.cpu_ids).busy, spare)]
     cgroup = host.read_cgroup_cpu_s(machine.cpu_usage_file), 0
     try:

@@ -9,9 +9,9 @@ from statistics import fmean
 
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, GpuProcesses
+from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, GpuProcesses, NvmlCall
 from gpubench.node.watch.pacing import Clock, Schedule
-from gpubench.schema.gpu_look import IN_USE_PCT, PERIOD_S, GpuProcess, Look
+from gpubench.schema.gpu_look import IN_USE_PCT, PERIOD_S, GpuLook, GpuProcess
 from gpubench.schema.missing import Unmeasured
 
 LIMIT_S = 4.0
@@ -24,7 +24,7 @@ _EDGE = 3
 """Samples that are averaged at either end of a look, to tell whether power falls."""
 
 
-def look_at_gpus(
+def sample_gpus_before_sweep(
     nvml: Nvml,
     uuids: Sequence[str],
     seconds: float = 1.0,
@@ -32,7 +32,7 @@ def look_at_gpus(
     clock: Clock = time.monotonic,
     wall: Clock = time.time,
     sleep: Callable[[float], None] = time.sleep,
-) -> dict[str, Look]:
+) -> dict[str, GpuLook]:
     """Looks at these GPUs at 10 Hz for `seconds`: uuid -> what was seen.
 
     Nothing of ours runs on them now, but something that ended moments ago may have: clocks and power take seconds to
@@ -77,10 +77,12 @@ def look_at_gpus(
             if (
                 util is not None
                 and util >= IN_USE_PCT
-                and _list_processes("compute", nvml, PROCESSES, uuid, {})
+                and _list_gpu_processes("compute", nvml, PROCESSES, uuid, {})
             ):
                 in_use[uuid] = util
-        settling = any(_is_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
+        settling = any(_is_power_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(
+            busy
+        )
         if spent >= LIMIT_S or (is_whole and not settling):
             break
     looks = {
@@ -92,7 +94,7 @@ def look_at_gpus(
     return looks | {uuid: replace(looks[uuid], util_pct=util) for uuid, util in in_use.items()}
 
 
-def _is_falling(watts: Sequence[float]) -> bool:
+def _is_power_falling(watts: Sequence[float]) -> bool:
     if len(watts) < 2 * _EDGE:
         return False
     return fmean(watts[-_EDGE:]) < (1 - FALLING) * fmean(watts[:_EDGE])
@@ -106,9 +108,9 @@ def _make_look(
     since: float,
     missing: dict[str, str],
     failed: int,
-) -> Look:
+) -> GpuLook:
     power = None
-    if watts and _is_falling(watts):
+    if watts and _is_power_falling(watts):
         missing["power_w"] = (
             f"power was still falling, from {watts[0]:.0f} to {watts[-1]:.0f} W within the last second: "
             "something ran here moments ago"
@@ -121,11 +123,11 @@ def _make_look(
     util = _average_utilisation(nvml, uuid, polls, since)
     if util is not None:
         missing.pop("util_pct", None)
-    return Look(
+    return GpuLook(
         power_w=power,
         util_pct=util,
-        compute=_list_processes("compute", nvml, PROCESSES, uuid, missing),
-        desktop=_list_processes("desktop", nvml, DESKTOP, uuid, missing),
+        compute=_list_gpu_processes("compute", nvml, PROCESSES, uuid, missing),
+        desktop=_list_gpu_processes("desktop", nvml, DESKTOP, uuid, missing),
         readings=(len(watts), failed),
         missing=missing,
     )
@@ -134,7 +136,7 @@ def _make_look(
 def _average_utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) -> float | None:
     """From the driver's buffer, which misses nothing, where it has samples of the look; else of the polls."""
     try:
-        samples = nvml.history(uuid, "gpu_util_pct", since + _REACH_S)
+        samples = nvml.read_driver_samples(uuid, "gpu_util_pct", since + _REACH_S)
     except Unmeasured:  # the polls stand in for it
         samples = []
     # A poll is the driver's own mean of up to a second: the first ones speak of the time before the look.
@@ -142,8 +144,8 @@ def _average_utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: f
     return fmean(values) if values else None
 
 
-def _list_processes(
-    what: str, nvml: Nvml, call: Call[GpuProcesses], uuid: str, missing: dict[str, str]
+def _list_gpu_processes(
+    what: str, nvml: Nvml, call: NvmlCall[GpuProcesses], uuid: str, missing: dict[str, str]
 ) -> tuple[GpuProcess, ...] | None:
     try:
         return tuple(

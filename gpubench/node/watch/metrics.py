@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.node.watch import nvml_calls
 from gpubench.node.watch.nvml import History, Nvml
-from gpubench.node.watch.nvml_calls import THROTTLE_REASONS, Call
+from gpubench.node.watch.nvml_calls import THROTTLE_REASONS, NvmlCall
 
 RATES_S = 0.1
 """Period of what costs microseconds: utilisation, power, device memory, clocks."""
@@ -38,7 +38,7 @@ class GpuMetric:
 
     name: str
     """Unit included; the `metric` of the samples file."""
-    call: Call[Any]
+    call: NvmlCall[Any]
     value: Callable[[Any], float] = float
     """Takes the figure out of the answer."""
 
@@ -81,7 +81,7 @@ TREE_MEMORY = "host_mem_mib"
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class DriverBuffer:
     """Samples that the driver takes by itself, fetched before its buffer runs over."""
 
     name: str
@@ -93,12 +93,12 @@ class Buffer:
     """More than this without a sample, and the series does not cover the window."""
 
 
-BUFFERS: tuple[Buffer, ...] = (
-    Buffer("power_buffer_w", "power_w", 1.5, 0.25),
-    Buffer("gpu_util_buffer_pct", "gpu_util_pct", 10.0, 1.5),
-    Buffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 10.0, 1.5),
+BUFFERS: tuple[DriverBuffer, ...] = (
+    DriverBuffer("power_buffer_w", "power_w", 1.5, 0.25),
+    DriverBuffer("gpu_util_buffer_pct", "gpu_util_pct", 10.0, 1.5),
+    DriverBuffer("gpu_mem_util_buffer_pct", "gpu_mem_util_pct", 10.0, 1.5),
 )
-BUFFER: dict[str, Buffer] = {buffer.what: buffer for buffer in BUFFERS}
+BUFFER: dict[str, DriverBuffer] = {buffer.what: buffer for buffer in BUFFERS}
 
 
 @dataclass(frozen=True, slots=True)

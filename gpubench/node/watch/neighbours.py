@@ -26,13 +26,13 @@ class StrangerWatch:
         self._is_trial_listed = False
         self.desktops: list[str] = []
 
-    def note_before(self, uuid: str, processes: GpuProcesses) -> None:
+    def note_earlier_processes(self, uuid: str, processes: GpuProcesses) -> None:
         """Compute processes on a GPU before the trial starts."""
         for pid, mib in processes:
             if host.read_process_name(pid) != MPS_SERVER:
                 self._before[uuid, pid] = _format_stranger(pid, mib, self._gpus[uuid])
 
-    def note_desktops(self, nvml: Nvml, uuid: str) -> None:
+    def note_desktop_processes(self, nvml: Nvml, uuid: str) -> None:
         """Looks for graphics processes on a GPU."""
         try:
             processes = nvml.ask(DESKTOP, uuid)
@@ -44,7 +44,7 @@ class StrangerWatch:
         """These are no strangers, whenever the driver listed them first."""
         self._trial_pids.update(pids)
 
-    def note_running(self, listed: Mapping[str, GpuProcesses], trial_pids: Collection[int]) -> None:
+    def note_running_processes(self, listed: Mapping[str, GpuProcesses], trial_pids: Collection[int]) -> None:
         """What the driver lists by uuid while the trial runs. `trial_pids`: of the trial and of the jobs beside it."""
         self.add_trial_pids(trial_pids)
         for uuid, processes in listed.items():
@@ -55,7 +55,7 @@ class StrangerWatch:
                     self._later[uuid, pid] = _format_stranger(pid, mib, self._gpus[uuid])
 
     @property
-    def strangers(self) -> list[str]:
+    def stranger_sentences(self) -> list[str]:
         """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
         strangers = self._before | (self._later if self._is_trial_listed else {})
         return [sentence for (_, pid), sentence in strangers.items() if pid not in self._trial_pids]

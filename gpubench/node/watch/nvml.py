@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import pynvml
 
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, TEMPERATURE, UTILISATION, Call
+from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, TEMPERATURE, UTILISATION, NvmlCall
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -56,10 +56,10 @@ class Nvml(Protocol):
     def power_source(self) -> str:
         """Which of the driver's readings POWER gives."""
 
-    def ask(self, call: Call[T], uuid: str) -> T:
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:
         """The answer of one device, now."""
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         """The driver's own samples after `after_s`: (seconds since 1970, value), oldest first; none: empty.
 
         Each stands for the time since the one before. Seen on an H200: utilisation every 0.2 s and 14 s deep,
@@ -80,10 +80,10 @@ class NoNvml:
     def power_source(self) -> str:
         return self.reason
 
-    def ask(self, call: Call[T], uuid: str) -> T:  # noqa: ARG002
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:  # noqa: ARG002
         raise NvmlError(self.reason)
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:  # noqa: ARG002
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:  # noqa: ARG002
         raise NvmlError(self.reason)
 
 
@@ -92,16 +92,18 @@ class PynvmlNvml:
 
     def __init__(self) -> None:
         """Raises NvmlError where there is no driver, or it does not answer."""
-        _call("NVML", pynvml.nvmlInit)
+        _call_nvml("NVML", pynvml.nvmlInit)
         self._handles: dict[str, Any] = {}
-        self.driver: str | None = _decode_text(_call("driver version", pynvml.nvmlSystemGetDriverVersion))
+        self.driver: str | None = _decode_text(
+            _call_nvml("driver version", pynvml.nvmlSystemGetDriverVersion)
+        )
         self.unreadable: dict[int, str] = {}
         """NVML index -> why that GPU is left out (fallen off the bus, no permission)."""
         self.devices: tuple[Gpu, ...] = tuple(self._list_gpus())
         self._unsupported: set[tuple[str, str, int]] = set()
         """Call, GPU and number of the way that the driver does not know, and never will."""
 
-    def ask(self, call: Call[T], uuid: str) -> T:
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:
         handle = self._find_handle(uuid)
         *better, last = call.ways
         for number, way in enumerate(better):
@@ -112,7 +114,7 @@ class PynvmlNvml:
             except pynvml.NVMLError as error:
                 if error.value in _PERMANENT:
                     self._unsupported.add((call.name, uuid, number))
-        return _call(call.label, last, handle)
+        return _call_nvml(call.label, last, handle)
 
     @property
     def power_source(self) -> str:
@@ -120,7 +122,7 @@ class PynvmlNvml:
         kind = "power usage, on Ampere and later a mean of 1 s" if is_mean else "field 186, instant"
         return f"NVML {kind}"
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         handle = self._find_handle(uuid)
         kind, scale = _HISTORY[what]
         try:
@@ -138,14 +140,14 @@ class PynvmlNvml:
 
     def _find_handle(self, uuid: str) -> Any:
         if uuid not in self._handles:
-            self._handles[uuid] = _call(f"GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
+            self._handles[uuid] = _call_nvml(f"GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
         return self._handles[uuid]
 
     def _list_gpus(self) -> list[Gpu]:
         devices: list[Gpu] = []
-        for index in range(_call("device count", pynvml.nvmlDeviceGetCount)):
+        for index in range(_call_nvml("device count", pynvml.nvmlDeviceGetCount)):
             try:
-                handle = _call(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
+                handle = _call_nvml(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
                 whole = self._make_gpu(handle, index, parent=None)
             except NvmlError as error:
                 # A GPU that has fallen off the bus must not take its neighbours with it.
@@ -155,26 +157,26 @@ class PynvmlNvml:
         return devices
 
     def _make_gpu(self, handle: Any, index: int, parent: Gpu | None) -> Gpu:
-        uuid = _decode_text(_call("uuid", pynvml.nvmlDeviceGetUUID, handle))
+        uuid = _decode_text(_call_nvml("uuid", pynvml.nvmlDeviceGetUUID, handle))
         self._handles[uuid] = handle
         return Gpu(
             index=index,
             uuid=uuid,
-            name=_decode_text(_call("name", pynvml.nvmlDeviceGetName, handle)),
-            memory_mib=_call("memory", pynvml.nvmlDeviceGetMemoryInfo, handle).total // MIB,
+            name=_decode_text(_call_nvml("name", pynvml.nvmlDeviceGetName, handle)),
+            memory_mib=_call_nvml("memory", pynvml.nvmlDeviceGetMemoryInfo, handle).total // MIB,
             reserved_mib=_read_reserved_mib(handle),
             parent=parent.uuid if parent else None,
         )
 
     def _list_mig_slices(self, handle: Any, whole: Gpu) -> list[Gpu]:
         try:
-            most = _call("MIG", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)
+            most = _call_nvml("MIG", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)
         except NvmlError:
             return []  # a GPU that can't be cut
         slices = []
         for index in range(most):
             try:
-                slice_handle = _call("MIG", pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+                slice_handle = _call_nvml("MIG", pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
                 slices.append(self._make_gpu(slice_handle, whole.index, parent=whole))
             except NvmlError:  # an empty place: NVML has no other way to say so
                 continue
@@ -203,7 +205,7 @@ def list_gpus_lost_at_start(nvml: Nvml) -> dict[int, str]:
 def explain_lost_gpu(nvml: Nvml, uuid: str) -> str | None:
     """What the driver says of a GPU that it has lost; None where the GPU answers, or fails for another reason."""
     answers = []
-    calls: Sequence[Call[Any]] = (MEMORY, UTILISATION, TEMPERATURE)
+    calls: Sequence[NvmlCall[Any]] = (MEMORY, UTILISATION, TEMPERATURE)
     for call in calls:
         try:
             nvml.ask(call, uuid)
@@ -222,7 +224,7 @@ def open_nvml() -> Nvml:
         return NoNvml(str(error))
 
 
-def _call(what: str, function: Callable[..., T], *args: Any) -> T:
+def _call_nvml(what: str, function: Callable[..., T], *args: Any) -> T:
     try:
         return function(*args)
     except pynvml.NVMLError as error:

@@ -68,7 +68,7 @@ class DoctorReading(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call(Generic[T]):
+class NvmlCall(Generic[T]):
     """One question about one GPU. Its answer holds for now."""
 
     name: str
@@ -124,7 +124,7 @@ def _format_throttling(mask: int) -> str:
 
 # ---------------------------------------------------------------- the calls
 
-UTILISATION: Call[Utilisation] = Call(
+UTILISATION: NvmlCall[Utilisation] = NvmlCall(
     name="utilisation",
     label="utilisation",
     ways=(_read_utilisation,),
@@ -135,7 +135,7 @@ UTILISATION: Call[Utilisation] = Call(
         without="the driver's buffer stands in, except for windows under 0.5 s",
     ),
 )
-MEMORY: Call[float] = Call(
+MEMORY: NvmlCall[float] = NvmlCall(
     name="memory",
     label="memory",
     ways=(lambda handle: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used / MIB,),
@@ -147,7 +147,7 @@ MEMORY: Call[float] = Call(
     ),
 )
 """MiB of a device that are in use, whoever uses them, without what the driver keeps for itself."""
-PROCESSES: Call[GpuProcesses] = Call(
+PROCESSES: NvmlCall[GpuProcesses] = NvmlCall(
     name="processes",
     label="compute processes",
     ways=(lambda handle: _make_process_list(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
@@ -159,7 +159,7 @@ PROCESSES: Call[GpuProcesses] = Call(
     ),
 )
 """Pids are those of the driver's pid namespace, which inside a container may not be ours."""
-DESKTOP: Call[GpuProcesses] = Call(
+DESKTOP: NvmlCall[GpuProcesses] = NvmlCall(
     name="desktop",
     label="graphics processes",
     ways=(lambda handle: _make_process_list(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
@@ -170,7 +170,7 @@ DESKTOP: Call[GpuProcesses] = Call(
         without="a desktop on the GPU goes unnoticed",
     ),
 )
-POWER: Call[float] = Call(
+POWER: NvmlCall[float] = NvmlCall(
     name="power_w",
     label="power",
     ways=(_read_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
@@ -182,7 +182,7 @@ POWER: Call[float] = Call(
     ),
 )
 """What is drawn now; by drivers that don't tell, the mean over the last second."""
-ENERGY: Call[float] = Call(
+ENERGY: NvmlCall[float] = NvmlCall(
     name="energy_j",
     label="energy counter",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000,),
@@ -194,7 +194,7 @@ ENERGY: Call[float] = Call(
     ),
 )
 """Since the driver was loaded; counts on every 0.1 s. A call costs 4 to 6 ms of CPU time."""
-SM_CLOCK: Call[float] = Call(
+SM_CLOCK: NvmlCall[float] = NvmlCall(
     name="sm_clock_mhz",
     label="SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
@@ -207,7 +207,7 @@ SM_CLOCK: Call[float] = Call(
     ),
 )
 """The clock of the multiprocessors."""
-MAX_SM_CLOCK: Call[float] = Call(
+MAX_SM_CLOCK: NvmlCall[float] = NvmlCall(
     name="max_sm_clock_mhz",
     label="highest SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
@@ -219,7 +219,7 @@ MAX_SM_CLOCK: Call[float] = Call(
     ),
 )
 """That this product allows. About 2 ms a call."""
-THROTTLE: Call[int] = Call(
+THROTTLE: NvmlCall[int] = NvmlCall(
     name="throttle_mask",
     label="throttle reasons",
     ways=(lambda handle: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),),
@@ -232,7 +232,7 @@ THROTTLE: Call[int] = Call(
     ),
 )
 """What lowers the clocks now, as bits of THROTTLE_REASONS and others."""
-TEMPERATURE: Call[float] = Call(
+TEMPERATURE: NvmlCall[float] = NvmlCall(
     name="temperature_c",
     label="temperature",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),),
@@ -245,7 +245,7 @@ TEMPERATURE: Call[float] = Call(
     ),
 )
 """The temperature of the GPU's core."""
-COMPUTE_MODE: Call[ComputeMode] = Call(
+COMPUTE_MODE: NvmlCall[ComputeMode] = NvmlCall(
     name="compute_mode",
     label="compute mode",
     ways=(_read_compute_mode,),
@@ -253,7 +253,7 @@ COMPUTE_MODE: Call[ComputeMode] = Call(
 )
 """Whom a GPU lets in."""
 
-CALLS: Mapping[str, Call[Any]] = {
+CALLS: Mapping[str, NvmlCall[Any]] = {
     call.name: call
     for call in (
         UTILISATION, MEMORY, PROCESSES, DESKTOP, POWER, ENERGY, SM_CLOCK, MAX_SM_CLOCK, THROTTLE, TEMPERATURE,

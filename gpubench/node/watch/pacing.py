@@ -24,7 +24,7 @@ class Schedule:
 
     def take_due(self, now: float) -> list[str]:
         """The names whose slot has come, in their given order; each moves on to its next slot after `now`."""
-        names = [name for name in self._periods if self._deadline(name) <= now]
+        names = [name for name in self._periods if self._compute_deadline(name) <= now]
         for name in names:
             slot = self._slot[name]
             # 0.3 / 0.1 = 2.9999…: a slot less than a millionth of a period ahead has come.
@@ -36,9 +36,9 @@ class Schedule:
     @property
     def next_deadline(self) -> float:
         """The earliest slot that has not been taken, in seconds on the caller's clock."""
-        return min(self._deadline(name) for name in self._periods)
+        return min(self._compute_deadline(name) for name in self._periods)
 
-    def _deadline(self, name: str) -> float:
+    def _compute_deadline(self, name: str) -> float:
         return self._start + self._slot[name] * self._periods[name]
 
 
@@ -59,19 +59,19 @@ class TimeBudget:
         self._last = -math.inf
         self._is_pending = False
 
-    def ask(self, now: float) -> bool:
+    def request_turn(self, now: float) -> bool:
         """Whether to do it now, at the clock's `now`; if not, it is owed, or there is a fresh one."""
         if now - self._last < self._fresh_s:
             return False
         self._is_pending = True
-        return self.is_due(now)
+        return self.is_request_due(now)
 
-    def is_due(self, now: float) -> bool:
+    def is_request_due(self, now: float) -> bool:
         """Whether one is owed, and may be done now."""
         self._refill(now)
         return self._is_pending and self._saved_s > 0
 
-    def spend(self, began: float, ended: float) -> None:
+    def note_spent(self, began: float, ended: float) -> None:
         """It has just been done, from `began` to `ended`."""
         self._refill(ended)
         self._saved_s -= ended - began

@@ -30,7 +30,7 @@ from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import LiveReadings
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import HOST, Samples
-from gpubench.schema.watched import Watched
+from gpubench.schema.watched import WatchedTrial
 
 P = ParamSpec("P")
 
@@ -70,7 +70,7 @@ class Watcher:
         self._cpu_metric = metrics.CPU_BUSY if self._bound or self._usage_file else metrics.CPU_TREE
         self._clock = clock
         self._samples = Samples()
-        self._buffers = _DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
+        self._buffers = _DriverBufferReader(self._nvml, self._gpus, self._samples, clock, wall)
         self._neighbours = StrangerWatch(self._gpus)
         self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
@@ -89,12 +89,12 @@ class Watcher:
             except Unmeasured as reason:
                 self._samples.note_gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
             try:
-                self._neighbours.note_before(uuid, self._nvml.ask(PROCESSES, uuid))
+                self._neighbours.note_earlier_processes(uuid, self._nvml.ask(PROCESSES, uuid))
             except Unmeasured as reason:
                 self._samples.note_gap(metrics.PROCESS_MEMORY, str(reason), gpu)
-            self._neighbours.note_desktops(self._nvml, uuid)
+            self._neighbours.note_desktop_processes(self._nvml, uuid)
 
-    def start(self, root_pid: int) -> None:
+    def attach_to_trial(self, root_pid: int) -> None:
         """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
         self._tree = host.ProcessTree(root_pid)
         periods = {"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}
@@ -120,19 +120,19 @@ class Watcher:
             self._sample_process_memory()
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
-                self._buffers.fetch(buffer)
+                self._buffers.fetch_new_samples(buffer)
         now = self._clock()
-        if self._totals_budget.is_due(now):
+        if self._totals_budget.is_request_due(now):
             self._sample_cpu_totals()
-        if "energy" in due or self._energy_budget.is_due(now):
+        if "energy" in due or self._energy_budget.is_request_due(now):
             self._sample_energy()
 
-    def sample_window_edge(self, *, first: bool = False) -> None:
+    def sample_counters_at_edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         now = self._clock()
-        if self._totals_budget.ask(now) or first:
+        if self._totals_budget.request_turn(now) or first:
             self._sample_cpu_totals()
-        if self._energy_budget.ask(now) or first:
+        if self._energy_budget.request_turn(now) or first:
             self._sample_energy()
 
     def sample_final_memory(self) -> None:
@@ -146,19 +146,19 @@ class Watcher:
         self._sample_process_memory()
         self._sample_gpus([metrics.DEVICE_MEMORY])
         self._trained_until = self._clock()
-        self.fetch_last_samples()  # the teardown may last longer than a buffer is deep
-        self._add_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
+        self.fetch_driver_samples()  # the teardown may last longer than a buffer is deep
+        self._take_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
 
-    def fetch_last_samples(self) -> None:
+    def fetch_driver_samples(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
         for buffer in metrics.BUFFERS:
-            self._buffers.fetch(buffer)
+            self._buffers.fetch_new_samples(buffer)
 
-    def read_process_gpu_mib(self) -> dict[str, float] | None:
+    def read_trial_gpu_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
-        return self._read_memory_by_gpu()
+        return self._read_trial_memory_by_gpu()
 
-    def list_pids(self) -> set[int]:
+    def list_seen_pids(self) -> set[int]:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
         return self._tree.list_pids_ever() if self._tree else set()
 
@@ -166,24 +166,24 @@ class Watcher:
         """The latest readings. Reads nothing itself."""
         utilisation = self._list_latest_values("gpu_util_pct")
         return LiveReadings(
-            gpu_mem_mib=self._find_latest_gpu_memory(),
+            gpu_mem_mib=self._find_largest_gpu_memory(),
             gpu_util_pct=fmean(utilisation) if utilisation else None,
-            cpu_util_pct=self._compute_cpu_use(),
+            cpu_util_pct=self._compute_recent_cpu_pct(),
         )
 
-    def make_watched(self) -> Watched:
+    def make_watched(self) -> WatchedTrial:
         """All that was seen of the trial, once it has ended."""
         # Those, too, that the driver listed before their own watcher met them.
         self._neighbours.add_trial_pids(self._other_jobs_pids())
         skipped = self._schedule.skipped if self._schedule else {}
-        return Watched(
+        return WatchedTrial(
             samples=self._samples,
             gpus=tuple(self._gpus.values()),
             uuids={gpu: uuid for uuid, gpu in self._gpus.items()},
             baseline_mib=dict(self._baseline_mib),
             cpus=self._cpus,
             cpu_metric=self._cpu_metric,
-            cpu_source=self._cpu_source(),
+            cpu_source=self._describe_cpu_source(),
             spare_cpus=len(self._cpu_ids) - self._cpus,
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
@@ -192,14 +192,14 @@ class Watcher:
                 (metrics.RATES_S, tuple(skipped.get("rates", ()))),
                 (metrics.TOTALS_S, tuple(skipped.get("totals", ()))),
             ),
-            strangers=self._neighbours.strangers,
+            strangers=self._neighbours.stranger_sentences,
             desktops=tuple(self._neighbours.desktops),
-            max_sm_clock_mhz=self._read_max_clock(),
+            max_sm_clock_mhz=self._read_lowest_max_clock(),
         )
 
     # ------------------------------------------------------------ readings
 
-    def _add_reading(
+    def _take_reading(
         self, metric: str, device: str, read: Callable[P, float], *args: P.args, **kw: P.kwargs
     ) -> None:
         t = self._clock()
@@ -211,15 +211,15 @@ class Watcher:
     def _sample_gpus(self, wanted: Sequence[metrics.GpuMetric]) -> None:
         for uuid, gpu in self._gpus.items():
             for metric in wanted:
-                self._add_reading(metric.name, gpu, metric.read, self._nvml, uuid)
+                self._take_reading(metric.name, gpu, metric.read, self._nvml, uuid)
 
     def _sample_energy(self) -> None:
         began = self._clock()
         for uuid, gpu in self._gpus.items():
-            self._add_reading(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
-        self._energy_budget.spend(began, self._clock())
+            self._take_reading(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
+        self._energy_budget.note_spent(began, self._clock())
 
-    def _cpu_source(self) -> str:
+    def _describe_cpu_source(self) -> str:
         if self._bound:
             return "/proc/stat over the trial's CPUs"
         if self._usage_file is not None:
@@ -227,7 +227,7 @@ class Watcher:
         # A batch system may grant a number of CPUs and bind to none: nobody else's work is then "on them".
         return f"the trial's processes alone: {self._cpus:g} of {len(self._cpu_ids)} CPUs, none in particular"
 
-    def _read_max_clock(self) -> float | None:
+    def _read_lowest_max_clock(self) -> float | None:
         try:
             return min((self._nvml.ask(MAX_SM_CLOCK, uuid) for uuid in self._gpus), default=None)
         except Unmeasured:  # it serves a doubt alone
@@ -243,26 +243,26 @@ class Watcher:
         except Unmeasured as reason:
             self._samples.note_gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
         if not self._bound and self._usage_file is not None:
-            self._add_reading(metrics.CPU_BUSY, HOST, host.read_cgroup_cpu_s, self._usage_file)
-        self._add_reading(metrics.CPU_TREE, HOST, lambda: self._require_tree().read_cpu_s())
-        self._totals_budget.spend(t, self._clock())
+            self._take_reading(metrics.CPU_BUSY, HOST, host.read_cgroup_cpu_s, self._usage_file)
+        self._take_reading(metrics.CPU_TREE, HOST, lambda: self._require_tree().read_cpu_s())
+        self._totals_budget.note_spent(t, self._clock())
 
     def _sample_process_memory(self) -> None:
         t = self._clock()
-        for uuid, mib in (self._read_memory_by_gpu(known=True) or {}).items() if self._gpus else ():
+        for uuid, mib in (self._read_trial_memory_by_gpu(known=True) or {}).items() if self._gpus else ():
             self._samples.add_reading(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
 
-    def _read_memory_by_gpu(self, *, known: bool = False) -> dict[str, float] | None:
+    def _read_trial_memory_by_gpu(self, *, known: bool = False) -> dict[str, float] | None:
         """uuid -> MiB. `known`: the trial's processes are those that the last reading of their CPU time found."""
         try:
             # Before the driver is asked: who comes between the two has no memory yet.
             tree = self._require_tree()
-            pids = set(tree.last_pids() if known else tree.list_pids())
+            pids = set(tree.list_last_pids() if known else tree.list_pids())
             listed = {uuid: self._nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
         except Unmeasured as reason:
             self._note_no_process_memory(str(reason), self._samples.note_gap)
             return None
-        self._neighbours.note_running(listed, pids | set(self._other_jobs_pids()))
+        self._neighbours.note_running_processes(listed, pids | set(self._other_jobs_pids()))
         mine = {uuid: [mib for pid, mib in processes if pid in pids] for uuid, processes in listed.items()}
         if not any(mine.values()):
             self._note_no_process_memory(_NOT_OURS, self._samples.note_reason)
@@ -287,7 +287,7 @@ class Watcher:
         by_gpu = [self._samples.find_series(metric, gpu) for gpu in self._gpus.values()]
         return [series.values[-1] for series in by_gpu if series.values]
 
-    def _find_latest_gpu_memory(self) -> float | None:
+    def _find_largest_gpu_memory(self) -> float | None:
         if amounts := self._list_latest_values(metrics.PROCESS_MEMORY):
             return max(amounts)
         if self._shared:
@@ -298,7 +298,7 @@ class Watcher:
         }
         return max((u[-1] - self._baseline_mib[gpu] for gpu, u in used.items() if u), default=None)
 
-    def _compute_cpu_use(self) -> float | None:
+    def _compute_recent_cpu_pct(self) -> float | None:
         busy = self._samples.find_series(self._cpu_metric)
         # Back to a sample at least half a period old: an edge's may have come just now.
         for t, value in zip(reversed(busy.times), reversed(busy.values), strict=True):
@@ -307,7 +307,7 @@ class Watcher:
         return None
 
 
-class _DriverBuffers:
+class _DriverBufferReader:
     """Fetches once each sample that the driver takes by itself, in time, and dates it by the host's monotonic clock."""
 
     def __init__(
@@ -322,13 +322,13 @@ class _DriverBuffers:
         now = wall()
         self._fetched = {(uuid, buffer.name): now for uuid in gpus for buffer in metrics.BUFFERS}
 
-    def fetch(self, buffer: metrics.Buffer) -> None:
+    def fetch_new_samples(self, buffer: metrics.DriverBuffer) -> None:
         """Adds what the driver has sampled since the last time."""
         ahead = self._wall() - self._clock()
         for uuid, gpu in self._gpus.items():
             key = uuid, buffer.name
             try:
-                samples = self._nvml.history(uuid, buffer.what, self._fetched[key])
+                samples = self._nvml.read_driver_samples(uuid, buffer.what, self._fetched[key])
             except Unmeasured as reason:
                 self._samples.note_gap(buffer.name, str(reason), gpu)
                 continue

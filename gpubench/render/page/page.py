@@ -15,13 +15,13 @@ import gpubench
 from gpubench.analyze.folder import Folder, Table, make_table_rows
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.report import build_report
-from gpubench.analyze.trace import make_report_trace
+from gpubench.analyze.trace import make_recommended_trace
 from gpubench.analyze.view import TableView
 from gpubench.basics.quoted import clean_line
 from gpubench.core.report import Report
 from gpubench.render import words
-from gpubench.render.page.pictures import format_colors, split_picture
-from gpubench.render.page.plans import DownloadablePlan, list_plans
+from gpubench.render.page.pictures import format_color_css, separate_picture_text
+from gpubench.render.page.plans import DownloadablePlan, list_downloadable_plans
 from gpubench.render.page.table import make_table
 from gpubench.render.page.tiles import list_tiles
 from gpubench.render.pictures.pictures import list_pictures
@@ -56,7 +56,7 @@ def make_page(folders: Sequence[Folder], _: object = None) -> bytes:
         claim_note=words.WHY_NOTE,
         words=words,
         version=gpubench.__version__,
-        style=Markup(format_colors() + _read_package_file("page/page.css")),
+        style=Markup(format_color_css() + _read_package_file("page/page.css")),
         libraries=[Markup(_read_package_file(f"vega/{name}")) for name in LIBRARIES],
         script=Markup(_read_package_file("page/page.js")),
         licences={name: _read_package_file(f"vega/{file}") for name, file in LICENCES.items()},
@@ -68,8 +68,8 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
     """All that the page tells of one table."""
     finding = report.findings[0] if report.findings else None
     problems: list[str] = []
-    trace = make_report_trace(folder, report, problems.append)
-    plans = list_plans(folder, table)
+    trace = make_recommended_trace(folder, report, problems.append)
+    plans = list_downloadable_plans(folder, table)
     advice, option = words.advise_option(report, finding) if finding else ("", "")
     wide = build_report(table, make_table_rows(folder, table), report.findings, ALL_COLUMNS)
     lines = words.list_sentences(report)
@@ -84,17 +84,19 @@ def make_section(folder: Folder, table: Table, report: Report) -> Section:
         "word": finding.word if finding else "",
         "certainty": words.name_certainty(report, finding) if finding else "",
         "advice": advice,
-        "command": f"{_choose_plan(plans, folder, report).command} {option}" if plans and option else option,
-        "tiles": list_tiles(report, _find_capacity(folder, report)),
+        "command": f"{_choose_recommended_plan(plans, folder, report).command} {option}"
+        if plans and option
+        else option,
+        "tiles": list_tiles(report, _find_gpu_memory_mib(folder, report)),
         "table": make_table(report, MOST_ROWS),
         "legend": words.format_legend(report, details="below"),
         "all_columns": make_table(wide, MOST_ROWS),
-        "meanings": _list_meanings(wide),
+        "meanings": _list_column_meanings(wide),
         "empty": _list_missing_reasons(wide),
         "findings": [line.text for line in lines if line.kind != "warning"],
-        "claims": _list_claims(report),
+        "claims": _list_claims_by_finding(report),
         "warnings": _cut_lines([*warnings, *report.problems, *problems]),
-        "pictures": list(map(split_picture, list_pictures(report, trace))),
+        "pictures": list(map(separate_picture_text, list_pictures(report, trace))),
         "left_out": _describe_cut(len(report.rows) - MOST_ROWS, "row", "gpubench export --format csv"),
         "facts": _list_facts(folder, table, report),
         "plans": plans,
@@ -112,8 +114,8 @@ def format_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:
 def describe_provenance(folders: Sequence[Folder], reports: Sequence[Report]) -> list[str]:
     """Machines, version of torch and months of what is on the page."""
     machines = dict.fromkeys(machine for report in reports for machine in report.facts.machines)
-    versions = _list_values(folders, "torch")
-    times = sorted(filter(None, map(parse_moment, _list_values(folders, "started_at"))))
+    versions = _list_distinct_values(folders, "torch")
+    times = sorted(filter(None, map(parse_moment, _list_distinct_values(folders, "started_at"))))
     months = [time.strftime("%b %Y") for time in times[:1] + times[-1:]]
     parts = [
         *machines,
@@ -123,14 +125,14 @@ def describe_provenance(folders: Sequence[Folder], reports: Sequence[Report]) ->
     return [clean_line(part, 120) for part in parts if part]
 
 
-def _list_values(folders: Sequence[Folder], column: str) -> list[str]:
+def _list_distinct_values(folders: Sequence[Folder], column: str) -> list[str]:
     return [*dict.fromkeys(str(value) for folder in folders for value in folder.runs[column].dropna())]
 
 
 def _list_facts(folder: Folder, table: Table, report: Report) -> list[tuple[str, str]]:
     """What ran, and on what."""
     runs = folder.runs.loc[list(table.runs)]
-    facts = [("Experiment", " · ".join(words.describe_facts(report)))]
+    facts = [("Experiment", " · ".join(words.list_heading_facts(report)))]
     for name, column in (("Host", "host"), ("CUDA", "cuda"), ("torch", "torch"), ("gpubench", "gpubench")):
         facts.append((name, ", ".join(dict.fromkeys(map(str, runs[column].dropna())))))
     began = sorted(map(str, runs["started_at"].dropna()))
@@ -138,24 +140,26 @@ def _list_facts(folder: Folder, table: Table, report: Report) -> list[tuple[str,
     return [(name, clean_line(value, 500)) for name, value in facts if value]
 
 
-def _find_capacity(folder: Folder, report: Report) -> float | None:
+def _find_gpu_memory_mib(folder: Folder, report: Report) -> float | None:
     """The memory of a GPU in MiB: what trials might take of it, else what it has."""
     cap = report.facts.fixed.get("gpu_mem_cap_mib")
-    if cap is not None or report.recommended is None:
+    if cap is not None or report.recommended_row is None:
         return None if cap is None else float(cap)
-    total = folder.select_processes(report.recommended)["gpu_total_mib"].dropna()
+    total = folder.select_ended_runs(report.recommended_row)["gpu_total_mib"].dropna()
     return float(total.iloc[0]) if len(total) else None
 
 
-def _choose_plan(plans: Sequence[DownloadablePlan], folder: Folder, report: Report) -> DownloadablePlan:
+def _choose_recommended_plan(
+    plans: Sequence[DownloadablePlan], folder: Folder, report: Report
+) -> DownloadablePlan:
     """The plan that asks for the recommended row, else the newest."""
-    if report.recommended is not None:
-        ids = set(folder.select_processes(report.recommended)["trial_id"])
+    if report.recommended_row is not None:
+        ids = set(folder.select_ended_runs(report.recommended_row)["trial_id"])
         return next((plan for plan in plans if plan.trials & ids), plans[-1])
     return plans[-1]
 
 
-def _list_meanings(report: Report) -> list[tuple[str, str]]:
+def _list_column_meanings(report: Report) -> list[tuple[str, str]]:
     columns = [(column, TABLE_BY_NAME.get(column.name)) for column in report.columns]
     return [
         (
@@ -184,12 +188,12 @@ def _list_missing_reasons(report: Report) -> list[str]:
     )
 
 
-def _list_claims(report: Report) -> list[dict[str, Any]]:
+def _list_claims_by_finding(report: Report) -> list[dict[str, Any]]:
     """The claims of each finding with their intervals and p-values, as --why prints them."""
     return [
         {
             "question": words.QUESTIONS.get(finding.question, finding.question),
-            "rows": [words.format_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
+            "rows": [words.make_claim_cells(report, claim) for claim in finding.claims[:MOST_LINES]],
             "notes": [
                 *filter(None, (words.format_bounds(report, finding), words.format_remedy(finding))),
                 *_describe_cut(len(finding.claims) - MOST_LINES, "claim", "gpubench table --why"),

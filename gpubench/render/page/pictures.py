@@ -52,7 +52,7 @@ class PagePicture:
     """Vega-Lite without these words, as JSON that may stand in a script element."""
 
 
-def split_picture(picture: Picture) -> PagePicture:
+def separate_picture_text(picture: Picture) -> PagePicture:
     """The words of a picture's frame (`vega.compose_picture`), and a description of its panels alone."""
     *panels, footnote = picture.description["vconcat"]
     plain = {name: part for name, part in picture.description.items() if name != "title"}
@@ -94,7 +94,7 @@ def format_safe_json(description: Vega) -> str:
     return json.dumps(description, allow_nan=False, separators=(",", ":")).translate(ESCAPED)
 
 
-def format_colors() -> str:
+def format_color_css() -> str:
     """The colours as CSS: light, on paper, too; dark where the browser or the reader asks for it."""
     light, dark = (
         "".join(f"--{colors[0]}:{colors[place]};" for colors in COLORS.values()) for place in (1, 2)

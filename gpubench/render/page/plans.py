@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpubench.analyze.folder import Folder, Table
 from gpubench.basics.quoted import clean_line
-from gpubench.basics.safe_name import make_safe_name
+from gpubench.basics.safe_name import make_safe_file_name
 from gpubench.plan import experiment_file
 from gpubench.render import words
 
@@ -26,7 +26,7 @@ class DownloadablePlan:
     """Ids of what it asks for."""
 
 
-def list_plans(folder: Folder, table: Table) -> list[DownloadablePlan]:
+def list_downloadable_plans(folder: Folder, table: Table) -> list[DownloadablePlan]:
     """The stored plans of a table's rows, the newest last, equal ones once."""
     trials = set(folder.runs.loc[list(table.runs), "trial_id"])
     texts: dict[str, frozenset[str]] = {}
@@ -41,7 +41,7 @@ def list_plans(folder: Folder, table: Table) -> list[DownloadablePlan]:
     out = shlex.quote(f"results/{clean_line(folder.path.resolve().name)}")
     files = []
     for number, (text, ids) in enumerate(texts.items(), 1):
-        stem = make_safe_name(table.experiment, "plan")
+        stem = make_safe_file_name(table.experiment, "plan")
         name = f"{stem}-{number}.toml" if len(texts) > 1 else f"{stem}.toml"
         files.append(
             DownloadablePlan(

@@ -45,13 +45,13 @@ class PageTable:
     def width(self) -> int:
         """In CSS pixels, about."""
         lines = [[text for text, _ in self.headings]]
-        lines += [[cell.text for cell in self.place_cells(row)] for row in self.rows]
+        lines += [[cell.text for cell in self.make_row_cells(row)] for row in self.rows]
         columns = zip(*(line for line in lines if len(line) == len(self.headings)), strict=True)
         letters = [max(map(len, column)) for column in columns]
         letters[0] = min(letters[0], NAME_LETTERS)
         return sum(PADDING_PIXELS + LETTER_PIXELS * count for count in letters)
 
-    def place_cells(self, row: GridRow) -> list[PageCell]:
+    def make_row_cells(self, row: GridRow) -> list[PageCell]:
         """The cells of a row. Of one without figures the ending stands in place of the empty cells at its end, else of
         the first that is empty."""
         cells = [
@@ -75,7 +75,7 @@ def make_table(report: Report, most: int) -> PageTable:
     groups: list[GridGroup] = []
     for group, sources in zip(grid.groups, report.groups, strict=True):
         rows = tuple(
-            replace(row, is_answer=report.recommended in source.labels)
+            replace(row, is_answer=report.recommended_row in source.labels)
             for row, source in zip(group.rows[:most], sources.rows[:most], strict=True)
         )
         groups += [replace(group, rows=rows)] if rows else []

@@ -17,11 +17,11 @@ ROW_HEIGHT = 26
 def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
-    rows, left_out = vega.limit_rows(list_rows(report, finding))
+    rows, left_out = vega.limit_rows(list_speed_up_rows(report, finding))
     figures = [max(row["ideal"], row["ratio"]) for row in rows]
-    rows, end = vega.cut_intervals(rows, [1.0, *figures], room=1.02)
+    rows, end = vega.clip_intervals_to_axis(rows, [1.0, *figures], room=1.02)
     panels = [
-        draw_panel([row for row in rows if row["is_weak"] == is_weak], heading, end)
+        draw_scaling_panel([row for row in rows if row["is_weak"] == is_weak], heading, end)
         for is_weak, heading in (
             (False, "times as fast, same batch in all"),
             (True, "times as fast, same batch a device"),
@@ -35,7 +35,7 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     )
 
 
-def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
+def list_speed_up_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
     names = words.name_rows_apart(report, [speed_up.claim.candidate for speed_up in finding.speed_ups])
     return [
         {
@@ -49,11 +49,11 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
     ]
 
 
-def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
+def draw_scaling_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
     """One kind of scaling. `end`: where the axis ends, which both kinds have in common."""
     y = vega.make_name_axis([row["name"] for row in rows])
     x: Vega = vega.make_number_axis("ratio", {**vega.make_x_title(heading), "grid": True}, [0, end])
-    color = vega.make_side_scale()
+    color = vega.make_direction_scale()
     ideals = sorted({row["ideal"] for row in rows})
     layers: list[Vega] = [
         vega.make_layer("rule", {"x": x}, [{"ratio": 1}]),
@@ -65,7 +65,7 @@ def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega
             {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
             strokeWidth=2,
         ),
-        vega.make_dot_layer(x, y, color, 90),
+        vega.make_circle_layer(x, y, color, 90),
         vega.make_text_layer(
             {"y": y}, None, "efficiency", align="left", x="width", dx=10, color=vega.CONTEXT
         ),

@@ -32,14 +32,14 @@ def draw(report: Report) -> Vega | None:
     works = {tuple(str(report.labels[row].get(name)) for name in EPOCH_FIELDS) for row in rows}
     if len(rows) < 2 or len(works) > 1:
         return None
-    front = find_front(report.figures, rows)
+    front = find_pareto_front(report.figures, rows)
     kept, left_out = vega.limit_rows([*front, *(row for row in rows if row not in front)], MOST_POINTS)
     names = dict(zip(kept, words.name_rows_apart(report, kept), strict=True))
     points = [
         {
             "seconds": report.figures[row]["epoch_time_s"],
             "joules": report.figures[row]["energy_j"],
-            "series": name_strategy(report, row),
+            "series": name_devices_and_strategy(report, row),
             "name": names[row],
             "is_best": row in front,
         }
@@ -51,7 +51,7 @@ def draw(report: Report) -> Vega | None:
         max(point[field] for point in points) > FAR * min(point[field] for point in points)
         for field in ("seconds", "joules")
     )
-    x, y = (make_axis(field, points, is_log=is_log) for field in ("seconds", "joules"))
+    x, y = (make_linear_or_log_axis(field, points, is_log=is_log) for field in ("seconds", "joules"))
     ending = " (log)" * is_log
     x["axis"] = {**vega.make_x_title(f"time of an epoch, s{ending}"), "tickCount": 7, "format": "~g"}
     y["axis"] = {**vega.make_y_title(f"energy of an epoch, J{ending}"), "tickCount": 6, "format": ",d"}
@@ -69,7 +69,7 @@ def draw(report: Report) -> Vega | None:
         "opacity": {"condition": {"test": "datum.is_best", "value": 1}, "value": 0.6},
     }
     layers = [
-        *draw_powers(points, x, y),
+        *draw_power_lines(points, x, y),
         vega.make_layer("line", {"x": x, "y": y}, best, color=vega.CONTEXT, strokeDash=[4, 3]),
         vega.make_layer("point", marks, filled=True),
         vega.make_text_layer(
@@ -86,7 +86,7 @@ def draw(report: Report) -> Vega | None:
     )
 
 
-def find_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
+def find_pareto_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
     """The rows that no other beats, by being as good in both and better in one; the quickest first."""
     front: list[int] = []
     for row in sorted(rows, key=lambda row: (figures[row]["epoch_time_s"], figures[row]["energy_j"])):
@@ -95,13 +95,13 @@ def find_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[int]) ->
     return front
 
 
-def name_strategy(report: Report, row: int) -> str:
+def name_devices_and_strategy(report: Report, row: int) -> str:
     """Devices and strategy of a row, by which points are coloured."""
     names = ("gpus", "ranks", "nodes", "strategy")
     return words.name_row({name: report.labels[row].get(name) for name in names})
 
 
-def make_axis(field: str, points: Sequence[Row], *, is_log: bool) -> Vega:
+def make_linear_or_log_axis(field: str, points: Sequence[Row], *, is_log: bool) -> Vega:
     """From 0, or by a logarithm from below the least, to above the most."""
     values = [point[field] for point in points]
     low = min(values) / 1.25 if is_log else 0
@@ -109,7 +109,7 @@ def make_axis(field: str, points: Sequence[Row], *, is_log: bool) -> Vega:
     return {"field": field, "type": "quantitative", "scale": scale}
 
 
-def draw_powers(points: Sequence[Row], x: Vega, y: Vega) -> list[Vega]:
+def draw_power_lines(points: Sequence[Row], x: Vega, y: Vega) -> list[Vega]:
     """Lines of equal power through the picture, with their watts at the upper end."""
     watts_of_points = [point["joules"] / point["seconds"] for point in points]
     (left, right), (low, high) = x["scale"]["domain"], y["scale"]["domain"]

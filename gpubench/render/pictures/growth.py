@@ -21,7 +21,7 @@ TOLERANCE = 0.05
 
 def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     """The picture; None where fewer than two sizes have a rate."""
-    points = list_points(report)
+    points = list_batch_size_points(report)
     if len({point["size"] for point in points if point["rate"] is not None}) < 2:
         return None
     choice = finding.choice.row if finding.choice else None
@@ -32,16 +32,18 @@ def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     for point in points:
         point["is_sure"] = finding.word == "sure" and point["low"] is not None
     has_memory = any(point["memory"] is not None for point in points)
-    panels = [draw_rates(report, points, names, finding, is_labelled=not has_memory)]
+    panels = [draw_rates_by_batch_size(report, points, names, finding, is_labelled=not has_memory)]
     if has_memory:
         cap = report.facts.fixed.get("gpu_mem_cap_mib")
-        panels.append(draw_memory(points, names, None if cap is None else float(cap) / MIB_PER_GIB))
+        panels.append(
+            draw_memory_by_batch_size(points, names, None if cap is None else float(cap) / MIB_PER_GIB)
+        )
     return vega.compose_picture(
         report, words.format_finding_title(report, finding), panels, margin=vega.NUMBERS, key=left_out
     )
 
 
-def list_points(report: Report) -> list[Row]:
+def list_batch_size_points(report: Report) -> list[Row]:
     """The sizes of each series that ran alone, in their order; of those that were skipped after one ran out of memory
     that one stands. Rates are in images/s, of a published log, whose images are not known, in epochs an hour."""
     endings = {
@@ -57,7 +59,7 @@ def list_points(report: Report) -> list[Row]:
     distinct = {str(label): label for label in fields.values()}
     names = words.number_equal_names([words.name_row(label) for label in distinct.values()])
     series = dict(zip(distinct, names, strict=True))
-    knows_images = has_images(report)
+    knows_images = has_image_rates(report)
     points = []
     for row in rows:
         figures, size = report.figures[row], report.labels[row]["batch_size"]
@@ -81,11 +83,11 @@ def list_points(report: Report) -> list[Row]:
     return sorted(points, key=lambda point: point["number"])
 
 
-def has_images(report: Report) -> bool:
+def has_image_rates(report: Report) -> bool:
     return all(figures["images_per_s"] for figures in report.figures.values() if figures["epoch_time_s"])
 
 
-def make_size_axis(points: Sequence[Row], *, is_labelled: bool) -> Vega:
+def make_batch_size_axis(points: Sequence[Row], *, is_labelled: bool) -> Vega:
     """Batch sizes as equal steps; only the lowest panel says their numbers."""
     domain = list(dict.fromkeys(point["size"] for point in points))
     return {
@@ -97,7 +99,7 @@ def make_size_axis(points: Sequence[Row], *, is_labelled: bool) -> Vega:
     }
 
 
-def draw_rates(
+def draw_rates_by_batch_size(
     report: Report,
     points: Sequence[Row],
     names: Sequence[str],
@@ -106,15 +108,15 @@ def draw_rates(
     is_labelled: bool,
 ) -> Vega:
     """Rates from 0, a line a series named at its end, the band that the choice was made from, and a ring around it."""
-    unit = "images/s" if has_images(report) else "epochs an hour"
-    x = make_size_axis(points, is_labelled=is_labelled)
+    unit = "images/s" if has_image_rates(report) else "epochs an hour"
+    x = make_batch_size_axis(points, is_labelled=is_labelled)
     y = {
         "field": "rate",
         "type": "quantitative",
         "axis": {**vega.make_y_title(unit), "format": ",d", "tickCount": 6},
     }
     measured = [point for point in points if point["rate"] is not None]
-    measured, _ = vega.cut_intervals(measured, [point["rate"] for point in measured])
+    measured, _ = vega.clip_intervals_to_axis(measured, [point["rate"] for point in measured])
     color = vega.make_color_scale(names)
     ends = list({point["series"]: point for point in measured}.values()) if len(names) > 1 else []
     layers = [
@@ -122,7 +124,7 @@ def draw_rates(
             "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7
         ),
         vega.make_layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
-        vega.make_point_layer(x, y, names),
+        vega.make_series_point_layer(x, y, names),
         vega.make_text_layer(
             {"x": x, "y": y, "color": color}, ends, "series", align="left", dx=10, fontWeight="bold", fontSize=12
         ),
@@ -145,7 +147,7 @@ def draw_rates(
 
 def draw_choice_ring(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
     """A ring around the chosen point, and its figures beside it."""
-    text = f"{words.format_axis(chosen['number'])}: {words.format_significant(chosen['rate'])} {unit}"
+    text = f"{words.format_axis_value(chosen['number'])}: {words.format_significant(chosen['rate'])} {unit}"
     side = -1 if x["sort"].index(chosen["size"]) >= len(x["sort"]) / 2 else 1
     data = [{"size": chosen["size"], "rate": chosen["rate"], "text": text}]
     align = "right" if side < 0 else "left"
@@ -159,10 +161,10 @@ def draw_choice_ring(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
     ]
 
 
-def draw_memory(points: Sequence[Row], names: Sequence[str], cap: float | None) -> Vega:
+def draw_memory_by_batch_size(points: Sequence[Row], names: Sequence[str], cap: float | None) -> Vega:
     """GiB from 0, the cap as a red line, and of each series a dotted way to a cross at the first size that ran out of
     memory: at the cap, else above all that ran, for how much it wanted is not known."""
-    x = make_size_axis(points, is_labelled=True)
+    x = make_batch_size_axis(points, is_labelled=True)
     y = {
         "field": "memory",
         "type": "quantitative",
@@ -185,7 +187,7 @@ def draw_memory(points: Sequence[Row], names: Sequence[str], cap: float | None) 
         vega.make_layer("rule", {"y": y}, line, color=vega.ALARM, strokeWidth=2),
         vega.make_text_layer({"y": y}, line, align="left", x=6, dy=10, color=vega.ALARM, fontSize=12),
         vega.make_layer("line", {"x": x, "y": y, "color": vega.make_color_scale(names)}, strokeWidth=2.5),
-        vega.make_point_layer(x, y, names),
+        vega.make_series_point_layer(x, y, names),
         vega.make_layer(
             "line", {"x": x, "y": y, "detail": {"field": "series"}}, ways, strokeDash=[2, 3], color=vega.CONTEXT
         ),

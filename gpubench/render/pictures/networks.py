@@ -16,7 +16,7 @@ HEIGHT = 320
 def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     """The picture; None where no network's size is known, or only one's. Above 1 more devices are faster, below they
     are slower; the ideal is a dashed line."""
-    points, left_out = vega.limit_rows(list_networks(report, finding))
+    points, left_out = vega.limit_rows(list_network_points(report, finding))
     if len(points) < 2:
         return None
     powers = [10.0**power for power in range(-5, 5)]
@@ -26,15 +26,15 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         "scale": {"type": "log", "nice": False, "padding": 20},
         "axis": {**vega.make_x_title("GMACs an image (log)"), "format": "~g", "values": powers},
     }
-    points, top = vega.cut_intervals(
+    points, top = vega.clip_intervals_to_axis(
         points, [finding.devices, *(point["ratio"] for point in points)], room=1.05
     )
     bottom = 0.9 * min(0.5, *(point["low"] or point["ratio"] for point in points))
     y: Vega = vega.make_number_axis(
         "ratio", {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6}, [bottom, top]
     )
-    color = vega.make_side_scale()
-    devices = words.count_things(finding.devices, words.name_device(report))
+    color = vega.make_direction_scale()
+    devices = words.count_things(finding.devices, words.name_device_kind(report))
     ideal = [{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}]
     sides = [
         {"ratio": 1, "end": top, "shade": vega.FASTER},
@@ -54,13 +54,13 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         vega.make_text_layer({"y": y}, ideal, align="left", x=8, dy=-8, color=vega.CONTEXT, fontSize=12),
         vega.make_layer("rule", {"y": y}, [{"ratio": 1}]),
         *texts,
-        *draw_turn_band(points, finding, x),
+        *draw_crossover_band(points, finding, x),
         vega.make_layer(
             "rule",
             {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
             strokeWidth=2,
         ),
-        vega.make_dot_layer(x, y, color, 90),
+        vega.make_circle_layer(x, y, color, 90),
         # Aslant, so that those of networks of about one size stand beside each other.
         vega.make_text_layer(
             {"x": x, "y": y}, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]
@@ -72,7 +72,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     )
 
 
-def list_networks(report: Report, finding: NetworkSizeFinding) -> list[Row]:
+def list_network_points(report: Report, finding: NetworkSizeFinding) -> list[Row]:
     """A point a network: its size in GMACs, how many times as fast, the 95 % interval, how sure."""
     return [
         {
@@ -85,7 +85,7 @@ def list_networks(report: Report, finding: NetworkSizeFinding) -> list[Row]:
     ]
 
 
-def draw_turn_band(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
+def draw_crossover_band(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
     """A grey band between the largest network that is not faster for sure and the smallest from which all are."""
     if finding.first_faster is None or finding.gmacs is None:
         return []

@@ -16,7 +16,7 @@ from gpubench.core.findings import (
     VersusFinding,
 )
 from gpubench.core.report import Report
-from gpubench.core.trace import Trace
+from gpubench.core.trace import TrialTrace
 from gpubench.render.pictures import (
     breakdown,
     devices,
@@ -81,19 +81,21 @@ def explain_no_picture(kinds: Collection[str]) -> str:
     return f"nothing here can be drawn: {needs}"
 
 
-def list_pictures(report: Report, trace: Trace | None = None, only: Collection[str] = ()) -> list[Picture]:
+def list_pictures(
+    report: Report, trace: TrialTrace | None = None, only: Collection[str] = ()
+) -> list[Picture]:
     """All pictures of a report, those of its findings first and in their order: the first is the main one.
 
     `trace`: of the trial that is to be shown over its life. `only`: of these kinds.
     """
     return [
         Picture(kind=kind, name="-".join(filter(None, (report.name, kind, subject))), description=description)
-        for kind, subject, description in _draw(report, trace)
+        for kind, subject, description in _draw_each_kind(report, trace)
         if description is not None and (not only or kind in only)
     ]
 
 
-def _draw(report: Report, trace: Trace | None) -> Iterator[tuple[str, str, Vega | None]]:
+def _draw_each_kind(report: Report, trace: TrialTrace | None) -> Iterator[tuple[str, str, Vega | None]]:
     for finding in report.findings:
         if type(finding) in DRAWN:
             kind, draw = DRAWN[type(finding)]

@@ -22,7 +22,7 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     ordered = [row for row in finding.order if row in traces]
     ordered += [row for row in traces if row not in finding.order]
     rows, left_out = vega.limit_rows(ordered, vega.MOST_SERIES)
-    texts = [words.describe_target(report, row) for row in rows]
+    texts = [words.describe_run_to_target(report, row) for row in rows]
     names = dict(zip(rows, words.number_equal_names([name for name, _ in texts]), strict=True))
     points: list[Row] = []
     ends: list[Row] = []
@@ -55,7 +55,7 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
         ),
         vega.make_layer("rule", {"y": y}, [{"top1": finding.target_pct}], strokeDash=[2, 3]),
         vega.make_layer("line", {**place, "color": color}, reached[0], strokeWidth=2.5),
-        vega.make_dot_layer(x, y, color, 110, reached[1]),
+        vega.make_circle_layer(x, y, color, 110, reached[1]),
         *(
             vega.make_text_layer({**place, "color": color}, some, align="right", dx=4, dy=dy, lineHeight=14)
             for some, dy in ((reached[1][n :: len(SHIFTS)], dy) for n, dy in enumerate(SHIFTS))

@@ -16,7 +16,7 @@ ROW_HEIGHT = 44
 def draw(report: Report, finding: SharingFinding) -> Vega | None:
     """A row a group: its work as a dot with the bound that its word rests on, a tick at no loss at all, what was
     predicted before as a hollow triangle above. None where no group's work is known."""
-    groups, left_out = vega.limit_rows(list_groups(report, finding))
+    groups, left_out = vega.limit_rows(list_group_rows(report, finding))
     if not groups:
         return None
     names = [group["name"] for group in groups]
@@ -34,7 +34,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         [0.9 * min(works), 1.05 * most],
     )
     looks = [vega.COLORS[0], vega.COLORS[1], vega.CONTEXT]
-    color = vega.make_scale("gains", ["gain", "none", "unknown"], looks)
+    color = vega.make_category_scale("gains", ["gain", "none", "unknown"], looks)
     layers: list[Vega] = [
         vega.make_layer(
             "bar", {"x": {**x, "field": "alone"}, "x2": {"field": "jobs"}, "y": y}, size=12, color="#e6e8eb"
@@ -44,7 +44,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         ),
         vega.make_layer("rule", {"x": x}, [{"work": 1}]),
         vega.make_layer("rule", {"x": x, "x2": {"field": "bound"}, "y": y, "color": color}, strokeWidth=3),
-        vega.make_dot_layer(x, y, color, 120),
+        vega.make_circle_layer(x, y, color, 120),
         vega.make_layer(
             "point",
             {"x": {**x, "field": "predicted"}, "y": y},
@@ -65,7 +65,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         "height": ROW_HEIGHT * len(groups),
         "layer": layers,
     }
-    key = left_out or words.explain_gains(
+    key = left_out or words.format_gains_legend(
         {group["gains"] for group in groups}, has_predictions=bool(predicted)
     )
     return vega.compose_picture(
@@ -73,7 +73,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     )
 
 
-def list_groups(report: Report, finding: SharingFinding) -> list[dict[str, Any]]:
+def list_group_rows(report: Report, finding: SharingFinding) -> list[dict[str, Any]]:
     """A row a group whose work is known: its name, its work with the bound, and what was predicted."""
     known = [(group, group.work) for group in finding.groups if group.work is not None]
     names = words.number_equal_names([words.name_group(report, group) for group, _ in known])
@@ -85,7 +85,7 @@ def list_groups(report: Report, finding: SharingFinding) -> list[dict[str, Any]]
             "work": work,
             "bound": work if group.bound is None else group.bound,
             "predicted": group.predicted_work,
-            "text": f"{words.format_ratio(work)} times{words.format_bound(group)}",
+            "text": f"{words.format_ratio(work)} times{words.format_work_bound(group)}",
             "is_sure": group.word == "sure",
             "gains": "unknown" if group.gains is None else "gain" if group.gains else "none",
         }

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gpubench.core.report import Report
-from gpubench.core.trace import Trace
+from gpubench.core.trace import TrialTrace
 from gpubench.render import words
 from gpubench.render.pictures import vega
 from gpubench.render.pictures.vega import Vega
@@ -22,21 +22,21 @@ HEADINGS = {
 }
 
 
-def draw(report: Report, trace: Trace) -> Vega:
+def draw(report: Report, trace: TrialTrace) -> Vega:
     """A panel a metric: the mean of the GPUs, a pale band from the least to the most of one, what was measured shaded
     and named."""
     ends = [point.seconds for points in trace.panels.values() for point in points]
     end = max([*ends, *(phase.end for phase in trace.phases)])
     columns = list(trace.panels)
     panels = [
-        draw_panel(trace, column, end, is_first=column == columns[0], is_last=column == columns[-1])
+        draw_metric_panel(trace, column, end, is_first=column == columns[0], is_last=column == columns[-1])
         for column in columns
     ]
     title = words.format_trial_title(report, trace)
     return vega.compose_picture(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
 
 
-def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last: bool) -> Vega:
+def draw_metric_panel(trace: TrialTrace, column: str, end: float, *, is_first: bool, is_last: bool) -> Vega:
     points = trace.panels[column]
     is_share = column.endswith("_pct")
     top = 100.0 if is_share else 1.05 * max(point.high for point in points)
@@ -67,14 +67,14 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
     if is_first:
         layers.append(
             vega.make_text_layer(
-                {"x": x}, name_phases(trace, end), "name", align="left", dx=3, y=-5, fontSize=10
+                {"x": x}, list_phase_labels(trace, end), "name", align="left", dx=3, y=-5, fontSize=10
             )
         )
     data = [asdict(point) for point in points]
     return {"data": vega.embed_rows(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
 
 
-def name_phases(trace: Trace, end: float) -> list[dict[str, Any]]:
+def list_phase_labels(trace: TrialTrace, end: float) -> list[dict[str, Any]]:
     """The names of phases where they begin; of those that are too near to the last named one none."""
     names: list[dict[str, Any]] = []
     for phase in trace.phases:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpubench.core.claims import Claim
-from gpubench.core.findings import list_groups
+from gpubench.core.findings import collect_job_groups
 from gpubench.core.report import Report
 from gpubench.render import words
 
@@ -120,7 +120,7 @@ COLUMN_NARROW = 130
 """Of panels behind names."""
 
 
-def fit_column(picture: Vega) -> Vega:
+def fit_to_paper_column(picture: Vega) -> Vega:
     """The picture for a column of a paper, whose caption says what is found: no title, no footnote, narrower panels. It
     is to be drawn at COLUMN_SCALE."""
     *panels, _ = picture["vconcat"]
@@ -131,16 +131,16 @@ def fit_column(picture: Vega) -> Vega:
 
 def list_solo_rows(report: Report) -> list[int]:
     """The rows of trials that had their GPUs for themselves."""
-    together = {row for group in list_groups(report.findings) for row in group.rows}
+    together = {row for group in collect_job_groups(report.findings) for row in group.rows}
     return [row for row in report.labels if row not in together]
 
 
 def limit_rows(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
     """As many rows as can be read in one picture, and what its footnote says where these are not all."""
-    return list(rows[:most]), words.describe_drawn(most, len(rows)) if len(rows) > most else ""
+    return list(rows[:most]), words.describe_drawn_count(most, len(rows)) if len(rows) > most else ""
 
 
-def cut_intervals(
+def clip_intervals_to_axis(
     rows: Sequence[Row], figures: Sequence[float], room: float = 1.0
 ) -> tuple[list[Row], float]:
     """Where an axis must reach, and rows whose intervals end there: it reaches to the highest figure, and to the
@@ -189,7 +189,7 @@ def make_x_title(text: str) -> Vega:
     return {"title": text, "titleAlign": "left", "titleAnchor": "start"}
 
 
-def make_scale(field: str, domain: Sequence[str], looks: Sequence[str]) -> Vega:
+def make_category_scale(field: str, domain: Sequence[str], looks: Sequence[str]) -> Vega:
     """What each of these values looks like. Whatever is drawn is labelled, so that there is no legend."""
     scale = {"domain": list(domain), "range": list(looks)}
     return {"field": field, "type": "nominal", "scale": scale, "legend": None}
@@ -197,20 +197,22 @@ def make_scale(field: str, domain: Sequence[str], looks: Sequence[str]) -> Vega:
 
 def make_color_scale(names: Sequence[str]) -> Vega:
     """The colours of series, in their order."""
-    return make_scale("series", names, [COLORS[place % len(COLORS)] for place in range(len(names))])
+    return make_category_scale("series", names, [COLORS[place % len(COLORS)] for place in range(len(names))])
 
 
 def make_shape_scale(names: Sequence[str]) -> Vega:
     """The shapes of series, for readers who see no colours."""
-    return make_scale("series", names, [SHAPES[place % len(SHAPES)] for place in range(len(names))])
+    return make_category_scale("series", names, [SHAPES[place % len(SHAPES)] for place in range(len(names))])
 
 
-def make_side_scale() -> Vega:
+def make_direction_scale() -> Vega:
     """Green is faster, orange slower, grey unknown. The data has `side`."""
-    return make_scale("side", ["more", "less", "same", "unknown"], [FASTER, SLOWER, CONTEXT, CONTEXT])
+    return make_category_scale(
+        "side", ["more", "less", "same", "unknown"], [FASTER, SLOWER, CONTEXT, CONTEXT]
+    )
 
 
-def make_fill_encoding(color: Vega) -> Vega:
+def make_certainty_fill(color: Vega) -> Vega:
     """Filled marks are sure; hollow ones likely or unknown. The data has `is_sure`."""
     return {"condition": {"test": "!datum.is_sure", "value": "white"}, **color}
 
@@ -230,7 +232,7 @@ def make_text_layer(
     return make_layer("text", {**encoding, "text": {"field": field}}, rows, **{"fontSize": 11, **look})
 
 
-def make_point_layer(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
+def make_series_point_layer(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
     """The points of series; filled ones are sure, hollow ones likely or unknown."""
     color = make_color_scale(names)
     encoding = {
@@ -238,7 +240,7 @@ def make_point_layer(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
         "y": y,
         "color": color,
         "shape": make_shape_scale(names),
-        "fill": make_fill_encoding(color),
+        "fill": make_certainty_fill(color),
     }
     return make_layer("point", encoding, size=60, strokeWidth=2, opacity=1)
 
@@ -247,7 +249,7 @@ def make_ratio_row(claim: Claim) -> Row:
     """How many times as fast a claim says something is, with its interval and how sure it is."""
     verdict = claim.decided
     return {
-        "ratio": words.find_claim_figure(claim),
+        "ratio": words.compute_claim_figure(claim),
         "low": verdict.low,
         "high": verdict.high,
         "is_sure": verdict.word == "sure",
@@ -255,11 +257,11 @@ def make_ratio_row(claim: Claim) -> Row:
     }
 
 
-def make_dot_layer(
+def make_circle_layer(
     x: Vega, y: Vega, color: Vega, size: int, rows: Sequence[Mapping[str, Any]] | None = None
 ) -> Vega:
     """Round points, filled where they are sure."""
-    encoding = {"x": x, "y": y, "color": color, "fill": make_fill_encoding(color)}
+    encoding = {"x": x, "y": y, "color": color, "fill": make_certainty_fill(color)}
     return make_layer("point", encoding, rows, shape="circle", size=size, strokeWidth=2, opacity=1)
 
 

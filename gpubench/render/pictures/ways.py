@@ -15,7 +15,7 @@ ROW_HEIGHT = 34
 
 def draw(report: Report, finding: VersusFinding) -> Vega | None:
     """A dumbbell a row: both times of an epoch (log), the ratio at the right. None where nothing is compared."""
-    rows, left_out = vega.limit_rows(list_rows(report, finding))
+    rows, left_out = vega.limit_rows(list_versus_rows(report, finding))
     if not rows:
         return None
     names = [row["name"] for row in rows]
@@ -35,7 +35,7 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     heads = ends[:2]
     color = vega.make_color_scale(ways)
     shape = vega.make_shape_scale(ways)
-    marks = {"x": x, "y": y, "color": color, "fill": vega.make_fill_encoding(color), "shape": shape}
+    marks = {"x": x, "y": y, "color": color, "fill": vega.make_certainty_fill(color), "shape": shape}
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
     layers = [
         vega.make_layer(
@@ -69,7 +69,7 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     )
 
 
-def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
+def list_versus_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
     """A row a claim: its name without what differs, the seconds of both, the ratio of their rates in words."""
     rows = []
     compared = [claim.candidate for claim in finding.claims]
@@ -87,7 +87,7 @@ def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
                     "name": name,
                     "candidate": candidate,
                     "baseline": baseline,
-                    "ratio": f"{words.format_ratio(words.find_claim_figure(claim))} times",
+                    "ratio": f"{words.format_ratio(words.compute_claim_figure(claim))} times",
                     "is_sure": claim.decided.word == "sure",
                 }
             )

@@ -2,7 +2,7 @@
 
 data = open_data(spec, LoaderSettings(…), device=…, memory_format=…)
 for batch in data.train_epoch(0):
-    images, labels = data.to_device(batch)
+    images, labels = data.move_and_transform(batch)
 """
 
 from __future__ import annotations

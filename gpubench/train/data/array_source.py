@@ -27,7 +27,7 @@ class ArraySource:
         self._pixels = pixels
         self._keep = np.arange(len(every))
         if limit is not None:
-            self._keep = np.array(folder.spread_over_classes(every.tolist(), limit), dtype=np.int64)
+            self._keep = np.array(folder.select_evenly_over_classes(every.tolist(), limit), dtype=np.int64)
         self._name = name
         self.labels = every[self._keep]
 
@@ -38,17 +38,17 @@ class ArraySource:
         """Image `index` as uint8 C × H × W."""
         return torch.from_numpy(np.array(self._pixels[self._keep[index]]))
 
-    def describe_image(self, index: int) -> str:
+    def name_image(self, index: int) -> str:
         """Which image that is, for messages."""
         return f"image {self._keep[index]} of {self._name}"
 
 
 def open_decoded_source(root: str, split: str, limit: int | None = None) -> ArraySource:
     """Images of `split` (`train` or `val`) of the decoded data at `root`."""
-    return ArraySource(*decoded.open_decoded(Path(root), split), f"{root} ({split})", limit)
+    return ArraySource(*decoded.open_decoded_split(Path(root), split), f"{root} ({split})", limit)
 
 
-def open_named_source(
+def open_or_fetch_named_source(
     name: str, root: str, split: str, channels: int = 3, limit: int | None = None
 ) -> ArraySource:
     """Images of `split` (`train` or `val`) of the data set `name`, kept by torchvision under `root`.
@@ -59,12 +59,12 @@ def open_named_source(
     """
     if name not in catalog.NAMED_DATA:
         raise make_unknown_name_error("data set", name, catalog.NAMED_DATA)
-    data = _open_dataset(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
-    pixels = _match_channels(_extract_pixels(data.data), channels, name)
+    data = _open_or_fetch_dataset(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
+    pixels = _repeat_grey_channels(_extract_pixels(data.data), channels, name)
     return ArraySource(pixels, data.targets, f"{name} ({split})", limit)
 
 
-def _open_dataset(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> Any:
+def _open_or_fetch_dataset(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> Any:
     dataset = pkgutil.resolve_name(known.target)
     try:
         return dataset(str(root), train=train, download=False, **known.kwargs)
@@ -87,7 +87,7 @@ def _extract_pixels(data: Any) -> Pixels:
     return np.ascontiguousarray(array[:, None] if array.ndim == 3 else array.transpose(0, 3, 1, 2))
 
 
-def _match_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
+def _repeat_grey_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
     have = pixels.shape[1]
     if have == channels:
         return pixels

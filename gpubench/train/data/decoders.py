@@ -31,7 +31,7 @@ class Decoder:
     uint16, as stored: a camera's orientation tag is not followed. Raises RuntimeError where the file is broken."""
 
 
-def find_decoder() -> Decoder:
+def load_decoder() -> Decoder:
     """The decoder that this process uses."""
     try:
         return _load_torchcodec()
@@ -64,5 +64,5 @@ def _load_torchvision() -> Decoder:
     return Decoder(f"torchvision {metadata.version('torchvision')}", decode)
 
 
-DECODER = find_decoder()
+DECODER = load_decoder()
 """Chosen once, before loader workers are forked."""

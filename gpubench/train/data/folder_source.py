@@ -38,9 +38,9 @@ class FolderSource:
 
     def load_image(self, index: int) -> torch.Tensor:
         """Image `index` as uint8 C × H × W. Raises UnusableError, naming the file, where it can't be read."""
-        return read_image(self.describe_image(index), self._mode)
+        return read_image(self.name_image(index), self._mode)
 
-    def describe_image(self, index: int) -> str:
+    def name_image(self, index: int) -> str:
         """The file of that image, for messages."""
         path: bytes = self._paths[index]
         return path.decode(errors="surrogateescape")
@@ -54,7 +54,7 @@ def read_image(path: str, mode: Mode = "RGB") -> torch.Tensor:
         # In the words of those who look at it beforehand; a missing file is nothing that they look at.
         missing = isinstance(error, OSError) and error.errno is not None
         reason = None if missing else find_defect(path)
-        raise UnusableError(describe_broken_image(path, reason or _first_line(error))) from error
+        raise UnusableError(describe_broken_image(path, reason or _shorten_decoder_error(error))) from error
 
 
 def describe_broken_image(path: str, reason: str) -> str:
@@ -88,7 +88,7 @@ def find_defect(path: str) -> str | None:
     except RuntimeError as error:
         if "allocate memory" in str(error):  # the machine's fault, not the image's
             raise UnusableError(_NO_MEMORY.format(path)) from None
-        return _first_line(error)
+        return _shorten_decoder_error(error)
     return None
 
 
@@ -97,7 +97,7 @@ _SIDE = 32
 """The side of the square that `find_defect` has Pillow make, in pixels: made fast, and of the whole file even so."""
 
 
-def _first_line(error: BaseException) -> str:
+def _shorten_decoder_error(error: BaseException) -> str:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     text = re.sub(r"^\S+, \S+\.cpp:\d+, ", "", text)  # where in the decoder's own source
     return re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", text)  # what Pillow calls the file

@@ -73,25 +73,23 @@ class ImageDataset(Dataset[tuple[torch.Tensor, int]]):
         try:
             image = self._transform(image)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"a transform failed on {self._source.describe_image(index)}: {error}"
-            ) from error
+            raise UsageError(f"a transform failed on {self._source.name_image(index)}: {error}") from error
         if not isinstance(image, torch.Tensor) or image.dtype != torch.uint8:
             kind = getattr(image, "dtype", type(image).__name__)
             raise UsageError(
-                f"{self._source.describe_image(index)} is {kind} after its transforms, not uint8: "
+                f"{self._source.name_image(index)} is {kind} after its transforms, not uint8: "
                 "leave conversions to the device"
             )
         if image.shape != self._shape:
             raise UsageError(
-                f"{self._source.describe_image(index)} is {' × '.join(map(str, image.shape))} after its transforms, "
+                f"{self._source.name_image(index)} is {' × '.join(map(str, image.shape))} after its transforms, "
                 f"not {' × '.join(map(str, self._shape))}: add RandomResizedCrop = {{ size = {self._shape[-1]} }} to "
                 "the variant's cpu list, or resize the files beforehand"
             )
         return image, int(self._source.labels[index])
 
 
-class ShuffledPasses(Sampler[list[int]]):
+class EndlessBatchSampler(Sampler[list[int]]):
     """Full batches of one rank, without end: pass after pass over its images, each in a new random order.
 
     What does not fill a batch is dropped at the end of each pass, so that no batch straddles two.
@@ -146,7 +144,7 @@ class TrainLoaders:
 
     def iterate_stream(self) -> Iterator[Batch]:
         """The batches of pass after pass, without end."""
-        return iter(self._loader(batch_sampler=ShuffledPasses(self._order, self._settings.batch_size)))
+        return iter(self._loader(batch_sampler=EndlessBatchSampler(self._order, self._settings.batch_size)))
 
     def close(self) -> None:
         """Ends the workers of epochs, and those of a stream as soon as it goes: none makes its batch to the end."""
@@ -172,14 +170,14 @@ def _make_loader(images: Dataset[Any], settings: LoaderSettings, **more: Any) ->
         num_workers=workers,
         prefetch_factor=settings.prefetch if workers else None,
         multiprocessing_context="fork" if workers else None,
-        worker_init_fn=functools.partial(_start_worker, settings, os.getpid()),
+        worker_init_fn=functools.partial(_set_up_worker, settings, os.getpid()),
         # The loader's draws are its own: the model's random numbers don't depend on how images are read.
         generator=torch.Generator().manual_seed(settings.seed),
         **more,
     )
 
 
-def _start_worker(settings: LoaderSettings, rank_process: int, worker: int) -> None:
+def _set_up_worker(settings: LoaderSettings, rank_process: int, worker: int) -> None:
     """What a loader worker does first: dies with its rank, has one thread, and seeds of its own.
 
     Workers must be forked from the rank's main thread: the signal by which they die follows the thread.

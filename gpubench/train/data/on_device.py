@@ -44,7 +44,7 @@ def random_resized_crop(
     Draws as torchvision does. Antialiasing is not needed where the part is no larger than `size`, which holds
     for images that were resized beforehand.
     """
-    side = _find_side(images)
+    side = _read_square_side(images)
     out = size or side
     first, extent = (
         v.unsqueeze(2) for v in sample_crop_boxes(len(images), side, generator, scale=scale, ratio=ratio)
@@ -90,7 +90,7 @@ def sample_crop_boxes(
     return first, extent
 
 
-def _find_side(images: torch.Tensor) -> int:
+def _read_square_side(images: torch.Tensor) -> int:
     height, width = images.shape[-2:]
     if height != width:
         raise UsageError(f"images on the device are squares, not {height} × {width}")
@@ -101,7 +101,7 @@ def random_crop(
     images: torch.Tensor, generator: torch.Generator, *, size: int | None = None, padding: int = 0
 ) -> torch.Tensor:
     """From each image with `padding` black pixels around it a random square of `size` (None: its own)."""
-    side = _find_side(images)
+    side = _read_square_side(images)
     out = size or side
     spare = side + 2 * padding - out
     if spare < 0:
@@ -126,10 +126,10 @@ TRANSFORMS: dict[str, Callable[..., torch.Tensor]] = {
 
 def build_device_transforms(transforms: Transforms) -> list[Step]:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
-    return [_bind_arguments(name, arguments) for name, arguments in transforms]
+    return [_make_device_transform(name, arguments) for name, arguments in transforms]
 
 
-def _bind_arguments(name: str, arguments: dict[str, object]) -> Step:
+def _make_device_transform(name: str, arguments: dict[str, object]) -> Step:
     if name not in TRANSFORMS:
         raise make_unknown_name_error("transform on the device", name, TRANSFORMS)
     function = TRANSFORMS[name]

@@ -14,7 +14,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.datasets import folder
 from gpubench.schema.order import DataSpec
 from gpubench.train.data import loaders, on_device
-from gpubench.train.data.array_source import open_decoded_source, open_named_source
+from gpubench.train.data.array_source import open_decoded_source, open_or_fetch_named_source
 from gpubench.train.data.folder_source import FolderSource
 from gpubench.train.data.loaders import Batch, LoaderSettings, Source
 
@@ -57,7 +57,7 @@ def open_source(spec: DataSpec, split: str) -> Source:
         return FolderSource(folder.list_images(root, split, limit, without), spec.channels)
     if spec.kind == "decoded":
         return open_decoded_source(root, split, limit)
-    return open_named_source(spec.name or "", root, split, spec.channels, limit)
+    return open_or_fetch_named_source(spec.name or "", root, split, spec.channels, limit)
 
 
 class LoadedData:
@@ -111,7 +111,7 @@ class LoadedData:
         """No training batch is wanted any more: ends the loaders of epochs."""
         self._train.close()
 
-    def to_device(self, batch: Batch, *, augment: bool = True) -> OnDevice:
+    def move_and_transform(self, batch: Batch, *, augment: bool = True) -> OnDevice:
         """The batch, copied in one go, transformed and normalised. Never waits for the device.
 
         `augment`: False for validation.
@@ -156,7 +156,7 @@ class ResidentBatch:
     def close(self) -> None:
         pass
 
-    def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
+    def move_and_transform(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
 
     def iterate_validation(self) -> None:

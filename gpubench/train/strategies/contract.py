@@ -65,7 +65,7 @@ class Strategy:
         """This rank's optimizer: `make` of a module updates that module's weights."""
         return make(self.model)
 
-    def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
+    def register_bucket_callback(self, ready: Callable[[], Callable[[], None] | None]) -> None:
         """Calls `ready` for each bucket of gradients when it is, and what that returned once they are averaged.
 
         To be called between `prepare_model` and the first step. A strategy that can't tell leaves this as it is:
@@ -136,7 +136,7 @@ class Strategy:
 
     # ---- at the end ----
 
-    def wait_for_others(self) -> None:
+    def wait_before_exit(self) -> None:
         """Returns when this rank may end without harm to the others. Nothing is exchanged afterwards."""
 
     def explain_no_exchange(self) -> str | None:

@@ -33,7 +33,7 @@ class DistributedDataParallel(RanksStrategy):
     def pause_synchronization(self) -> AbstractContextManager[None]:
         return cast(AbstractContextManager[None], self.ddp.no_sync())
 
-    def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
+    def register_bucket_callback(self, ready: Callable[[], Callable[[], None] | None]) -> None:
         """By a communication hook that does what DDP does without one."""
 
         # Without annotations: torch compares them as objects, and here they are text.

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from gpubench.basics.errors import UsageError
-from gpubench.train.strategies.ranks import RanksStrategy, list_float_buffers
+from gpubench.train.strategies.ranks import RanksStrategy, select_float_buffers
 
 LARGEST_BLOCK = 1 / 4
 """Share of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
@@ -49,7 +49,7 @@ class FullySharded(RanksStrategy):
         self._drop_weights()
         mesh = init_device_mesh(self.assignment.device.type, (self.assignment.world,))
         cut: list[nn.Module] = []
-        for parent, name in list(list_blocks(self._sharded)):
+        for parent, name in list(list_sharded_blocks(self._sharded)):
             block = compiled(getattr(parent, name))
             fully_shard(block, mesh=mesh)
             setattr(parent, name, block)
@@ -78,7 +78,7 @@ class FullySharded(RanksStrategy):
             assert isinstance(part, DTensor)
             self._set_weight(name, part.full_tensor())
         buffers = {name: b.clone() for name, b in self._sharded.named_buffers(remove_duplicate=False)}
-        self.average_over_ranks(list_float_buffers(buffers.values()))
+        self.average_over_ranks(select_float_buffers(buffers.values()))
         for name, buffer in buffers.items():
             owner, leaf = self._find_owner(name)
             owner._buffers[leaf] = buffer
@@ -106,7 +106,7 @@ def exchanged_bytes(strategy: FullySharded) -> int:
     return strategy.exchanged_bytes_per_pass * strategy.accumulate
 
 
-def list_blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn.Module, str]]:
+def list_sharded_blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn.Module, str]]:
     """The modules to be cut and gathered by themselves, each as its parent and its name in there.
 
     They are as large as LARGEST_BLOCK lets them be. A block's weights may be used by its own forward alone: torch's own
@@ -121,7 +121,7 @@ def list_blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn
         if only_holds or (
             size > LARGEST_BLOCK * total and can_be_cut and any(True for _ in child.children())
         ):
-            yield from list_blocks(child, total)
+            yield from list_sharded_blocks(child, total)
         elif size > SMALLEST_BLOCK * total:
             yield model, name
 

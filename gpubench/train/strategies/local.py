@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
-from gpubench.train.strategies.ranks import RanksStrategy, list_float_buffers
+from gpubench.train.strategies.ranks import RanksStrategy, select_float_buffers
 
 
 class Local(RanksStrategy):
@@ -34,7 +34,7 @@ class Local(RanksStrategy):
             tensor.copy_(value)
 
     def list_averaged_tensors(self) -> list[torch.Tensor]:
-        return [*(p.detach() for p in self.model.parameters()), *list_float_buffers(self.model.buffers())]
+        return [*(p.detach() for p in self.model.parameters()), *select_float_buffers(self.model.buffers())]
 
 
 def exchanged_bytes(strategy: Local) -> float:

@@ -30,7 +30,7 @@ class RanksStrategy(Strategy):
 
     def connect_ranks(self) -> None:
         assignment = self.assignment
-        self._store = _open_store(assignment)
+        self._store = _open_rendezvous_store(assignment)
         dist.init_process_group(
             "nccl" if assignment.is_cuda else "gloo",
             store=self._store,
@@ -44,7 +44,7 @@ class RanksStrategy(Strategy):
         dist.barrier()
         self.assignment.synchronize()
 
-    def wait_for_others(self) -> None:
+    def wait_before_exit(self) -> None:
         """Where others are on other nodes, waits until all are past their last exchange: what this process still has
         to send, or keeps for all as the first rank, goes with it."""
         assignment = self.assignment
@@ -76,7 +76,7 @@ class RanksStrategy(Strategy):
                 done += tensor.numel()
 
 
-def _open_store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
+def _open_rendezvous_store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
     """Through which the ranks find each other. Those on other nodes wait for the first rank, which listens."""
     met = assignment.rendezvous
     if isinstance(met, Path):
@@ -97,7 +97,7 @@ def _open_store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Stor
     return store
 
 
-def list_float_buffers(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+def select_float_buffers(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Those that hold floating point numbers, such as BatchNorm's statistics: not its count of batches."""
     return [buffer for buffer in buffers if buffer.is_floating_point()]
 

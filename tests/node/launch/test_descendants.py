@@ -47,8 +47,8 @@ other = started(first.pid)
 assert other.pid == first.pid
 if what == "kill_processes":
     descendants.kill_processes([known])
-elif what == "kill_group":
-    descendants.kill_group(known)
+elif what == "kill_process_group":
+    descendants.kill_process_group(known)
 else:
     print(descendants.list_descendants(known))
 time.sleep(0.05)
@@ -57,7 +57,7 @@ os.killpg(other.pid, 9)
 """
 
 
-@pytest.mark.parametrize("what", ["kill_processes", "kill_group", "list_descendants"])
+@pytest.mark.parametrize("what", ["kill_processes", "kill_process_group", "list_descendants"])
 def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str) -> None:
     inside = [sys.executable, "-c", textwrap.dedent(REUSED), what]
     out = subprocess.run(

@@ -9,9 +9,9 @@ from family import blamed
 
 from gpubench.doctor import remedies
 from gpubench.node.launch import attempt
-from gpubench.node.launch.faults import format_with_advice
+from gpubench.node.launch.faults import format_error_with_advice
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.record.outcome import find_ending
+from gpubench.record.outcome import classify_ending
 from gpubench.schema.events import Error, RankExit, Result
 
 MODELS = "tests/train/user_models.py:"
@@ -75,7 +75,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
 def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -> None:
-    told = format_with_advice(text)
+    told = format_error_with_advice(text)
     assert told.startswith(f"{text}; {means}")
     assert told.count("; " + means) == 1
     assert ": " in told.removeprefix(f"{text}; {means}"), "and what to do"
@@ -114,7 +114,7 @@ GLOO = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer
     ],
 )
 def test_the_rank_at_the_cause_gives_the_reason(first: Error, then: Error | RankExit, wins: int) -> None:
-    status, reason = find_ending([first, then], Result, 2, "")
+    status, reason = classify_ending([first, then], Result, 2, "")
     assert status == "failed"
     assert f"(rank {wins})" in reason or reason.startswith(f"rank {wins} ")
 
@@ -135,9 +135,9 @@ def test_what_a_watchdog_says_before_it_aborts_is_told_not_its_stack(tmp_path: P
         "Exception raised from c10_cuda_check_implementation at /pytorch/c10/cuda/CUDAException.cpp:43\n"
         + "".join(f"frame #{n}: {'c10d::ProcessGroupNCCL::Watchdog::run() + 0x98 ' * 4}\n" for n in range(20))
     )
-    words = TrialLog(log).find_last_line()
+    words = TrialLog(log).read_last_words()
     assert words == what.strip()
-    _, reason = find_ending([aborted(1, 1.0)], Result, 2, words)
+    _, reason = classify_ending([aborted(1, 1.0)], Result, 2, words)
     assert blamed(reason) == (1, "SIGABRT")
     assert words in reason
     assert "; a kernel went astray: " in reason
@@ -149,9 +149,9 @@ def test_the_error_is_told_not_what_a_kernel_s_threads_print_of_it(tmp_path: Pat
     threads = "/pytorch/aten/src/ATen/native/cuda/IndexKernelUtils.cu:16: vectorized_gather_kernel"
     log = tmp_path / "log"
     log.write_text(f"{said}\n{threads}: block: [0,0,0], thread: [1,0,0] Assertion `ok` failed.\n{threads}")
-    assert TrialLog(log).find_last_line() == said.strip()
+    assert TrialLog(log).read_last_words() == said.strip()
     log.write_text(threads)
-    assert TrialLog(log).find_last_line() == threads
+    assert TrialLog(log).read_last_words() == threads
 
 
 # ---- real ranks ----

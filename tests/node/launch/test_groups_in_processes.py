@@ -16,7 +16,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.live import QuietView
 from gpubench.schema.events import Begin, End, Filling, Result, Warm
 
@@ -198,7 +198,7 @@ def test_a_job_that_was_done_does_not_count_where_its_neighbour_broke(train_toge
 
 def stored(folder, server, *models, **fields):
     """Records of a sweep over one group of these models: by the trials alone, and by the group."""
-    options = Options(
+    options = ExperimentOptions(
         fields={
             "variant": "synthetic",
             "train_images": "128",
@@ -216,7 +216,7 @@ def stored(folder, server, *models, **fields):
     sources = DiskSources()
     plan = expand_experiment(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
-    sweep.runner.results.create()
+    sweep.runner.results.create_folder()
     run_with(server, sweep, QuietView())
     records = sweep.runner.results.read_records()
     group = sorted((r for r in records if r.group_id), key=lambda r: r.job)

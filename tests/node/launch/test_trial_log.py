@@ -15,10 +15,10 @@ def test_a_short_log_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"first\nlast\n\n")
     log = TrialLog(path)
-    log.limit_size()
+    log.punch_middle_hole()
     log.cut_middle()
     assert path.read_bytes() == b"first\nlast\n\n"
-    assert log.find_last_line() == "last"
+    assert log.read_last_words() == "last"
 
 
 def test_of_a_long_log_the_first_and_the_last_megabytes_are_left(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_the_middle_takes_no_room_while_its_processes_still_print(tmp_path: Path
             file.write(bytes([65 + number % 26]) * (1 << 20))
             file.flush()
             os.fsync(file.fileno())
-            log.limit_size()
+            log.punch_middle_hole()
             held = 512 * path.stat().st_blocks
             if held > number * (1 << 20) and number > 40:
                 pytest.skip("this file system knows no holes")

@@ -19,7 +19,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 WARMING = """
 import json, sys
 from gpubench.node.launch import server
-server.import_torch()
+server.preload_training_code()
 print(json.dumps({"modules": sorted(sys.modules)}))
 """
 WATCHED = ("torch", "torchvision", "gpubench", "numpy", "PIL", "triton")

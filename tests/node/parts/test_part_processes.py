@@ -10,7 +10,7 @@ import pytest
 import gpubench
 from gpubench.node.parts import process
 from gpubench.node.parts.files import PartsFolder
-from gpubench.node.parts.process import LostError, PartCommand, PartProcess
+from gpubench.node.parts.process import PartCommand, PartLostError, PartProcess
 
 
 def part(folder: Path, *before: str, environ: dict[str, str] | None = None) -> PartProcess:
@@ -23,9 +23,9 @@ def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -
     orders |= {"SLURM_EXPORT_ENV": "NONE", "SLURM_DISTRIBUTION": "cyclic", "SLURM_JOB_ID": "7"}
     seen = tmp_path / "seen"
     shows = part(tmp_path, "sh", "-c", f"env > {seen}", environ={"PATH": os.environ["PATH"], **orders})
-    with pytest.raises(LostError):
+    with pytest.raises(PartLostError):
         shows.await_node_info(lambda: False)
-    process.close_all([shows])
+    process.close_all_parts([shows])
     given = [line for line in seen.read_text().splitlines() if line.startswith("SLURM_")]
     assert given == ["SLURM_JOB_ID=7"]
 
@@ -44,10 +44,10 @@ def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: byte
     PartsFolder(tmp_path).make_info_path(1).write_bytes(written)
     waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:
-        with pytest.raises(LostError, match=rf"no part of gpubench writes \({where}"):
+        with pytest.raises(PartLostError, match=rf"no part of gpubench writes \({where}"):
             waits.await_node_info(lambda: False)
     finally:
-        process.close_all([waits])
+        process.close_all_parts([waits])
 
 
 def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
     PartsFolder(tmp_path).make_info_path(1).write_text('{"file":"node","version":"0.0","host":"n2"}')
     waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:
-        with pytest.raises(LostError, match=r"it has gpubench 0\.0, the first node"):
+        with pytest.raises(PartLostError, match=r"it has gpubench 0\.0, the first node"):
             waits.await_node_info(lambda: False)
     finally:
-        process.close_all([waits])
+        process.close_all_parts([waits])

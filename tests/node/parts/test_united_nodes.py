@@ -13,11 +13,11 @@ import scripted
 from msgspec import structs
 from scripted import RESULT
 
-from gpubench.node.parts.files import encode, read_answer, write_answer
+from gpubench.node.parts.files import encode_json_line, parse_answer, write_answer
 from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.watch import metrics
-from gpubench.record.figures import compute_figures
-from gpubench.record.outcome import find_ending
+from gpubench.record.figures import compute_watched_figures
+from gpubench.record.outcome import classify_ending
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -25,7 +25,7 @@ from gpubench.schema.events import (
     End,
     Error,
     Event,
-    Held,
+    HeldMemory,
     Hello,
     KilledForMemory,
     LeaderExit,
@@ -34,14 +34,16 @@ from gpubench.schema.events import (
     Settle,
 )
 from gpubench.schema.samples import Samples
-from gpubench.schema.watched import Watched, Window
+from gpubench.schema.watched import WatchedTrial, Window
 
 T0, T1 = 100.0, 110.0
 OFFSET = 5000.0
 """What is added to the second node's clock."""
 
 
-def seen(begin: float, *, busy: float, tree: float, mib: float, joules: float, cpus: float = 4) -> Watched:
+def seen(
+    begin: float, *, busy: float, tree: float, mib: float, joules: float, cpus: float = 4
+) -> WatchedTrial:
     """What a watcher saw of one GPU and of its host in 10 s from `begin` on its node's clock."""
     samples = Samples()
     for k in range(11):
@@ -53,7 +55,7 @@ def seen(begin: float, *, busy: float, tree: float, mib: float, joules: float, c
         for metric in ("gpu_util_pct", "gpu_mem_util_pct"):
             samples.add_reading(t, metric, 50.0 if mib < 900 else 100.0, "0")
     samples.add_reading(begin + 10, metrics.TREE_MEMORY, mib / 2)
-    return Watched(
+    return WatchedTrial(
         samples=samples,
         gpus=("0",),
         uuids={"0": f"GPU-{begin:g}"},
@@ -71,7 +73,7 @@ def told(begin: float, *more: Event, steps: int = 6, index: str = "0") -> list[E
         allocated_mib=1.0,
         reserved_mib=2.0,
         retries=0,
-        devices={index: Held(peak=3.0, at_settle=2.0, allocated_peak=1.0)},
+        devices={index: HeldMemory(peak=3.0, at_settle=2.0, allocated_peak=1.0)},
     )
     return [
         Hello(rank=0, pid=1, cuda=None, torch="2", decoder="torchvision 1"),
@@ -121,7 +123,7 @@ def test_events_are_of_all_ranks_and_on_one_time_line() -> None:
     ]
     assert sum(isinstance(e, Settle) for e in done.events) == 1, "it is told once"
     assert done.forced is None
-    assert find_ending(done.events, Result, 2, "", done.nodes) == ("ok", "")
+    assert classify_ending(done.events, Result, 2, "", done.nodes) == ("ok", "")
     assert [(n.name, n.first_rank, n.clock_offset_s) for n in done.nodes] == [
         ("n1", 0, 0.0),
         ("n2", 1, OFFSET),
@@ -131,7 +133,7 @@ def test_events_are_of_all_ranks_and_on_one_time_line() -> None:
 def test_figures_are_of_both_nodes() -> None:
     """Memory of the fullest GPU, energy of all, use of the CPUs of both, their seconds and memory in sum."""
     done = both(told(T0), told(T0 - OFFSET))
-    found = compute_figures(done.watched.replace_windows([Window(T0, T1, 0, measured=True)]))
+    found = compute_watched_figures(done.watched.replace_windows([Window(T0, T1, 0, measured=True)]))
     result = found.result
     assert result["gpu_mem_mib"] == 1000.0
     assert result["gpu_util_pct"] == pytest.approx(75.0)
@@ -160,7 +162,7 @@ def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
         part(0, attempt(T0, told(T0), watched=first)),
         part(1, attempt(T0 - OFFSET, told(T0 - OFFSET), watched=far)),
     )
-    found = compute_figures(done.watched.replace_windows([Window(T0, T1, 0, measured=True)]))
+    found = compute_watched_figures(done.watched.replace_windows([Window(T0, T1, 0, measured=True)]))
     assert found.result["cpu_util_pct"] == pytest.approx(25.0)
 
 
@@ -168,7 +170,7 @@ def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
 
 
 def words(done: Attempt) -> tuple[str, str]:
-    return done.forced or find_ending(done.events, Result, 2, done.last_words, done.nodes)
+    return done.forced or classify_ending(done.events, Result, 2, done.last_words, done.nodes)
 
 
 def test_a_lost_node_is_named() -> None:
@@ -249,10 +251,10 @@ def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
     unending = dataclasses.replace(sent, watched=dataclasses.replace(sent.watched, trained_until=math.inf))
     for written in (sent, unending):
         write_answer(tmp_path / "attempt", written)
-        back = read_answer(Attempt, (tmp_path / "attempt").read_bytes())
+        back = parse_answer(Attempt, (tmp_path / "attempt").read_bytes())
         assert back.watched.samples == written.watched.samples
         assert list(back.events) == list(written.events)
-        assert json.loads(encode(back)) == json.loads(encode(written))
+        assert json.loads(encode_json_line(back)) == json.loads(encode_json_line(written))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
      ('"trained_until": 110.0', '"trained_until": NaN'), ('"gaps": 0', '"gaps": -1')],
 )  # fmt: skip
 def test_an_attempt_is_refused_that_no_part_writes(written: str, instead: str) -> None:
-    whole_file = json.dumps(json.loads(encode(attempt(T0, told(T0)))))
+    whole_file = json.dumps(json.loads(encode_json_line(attempt(T0, told(T0)))))
     assert written in whole_file
     with pytest.raises(ValueError):  # noqa: PT011 - whatever is wrong with it
-        read_answer(Attempt, whole_file.replace(written, instead).encode())
+        parse_answer(Attempt, whole_file.replace(written, instead).encode())

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from gpubench.node.watch import host
-from gpubench.node.watch.host import HostError, ProcessTree
+from gpubench.node.watch.host import HostReadingError, ProcessTree
 
 BURN = """
 def burn(seconds):
@@ -66,15 +66,15 @@ def test_one_busy_core_is_read_back() -> None:
 
 def test_a_kernel_that_counts_nothing_is_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        host, "_read", lambda _: b"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nintr 0\n"
+        host, "_read_kernel_file", lambda _: b"cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nintr 0\n"
     )
-    with pytest.raises(HostError, match="no CPU times"):
+    with pytest.raises(HostReadingError, match="no CPU times"):
         host.read_cpu_time([0])
 
 
 def test_idle_waiting_and_stolen_time_is_not_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     text = b"cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 100 200 8 16 400 1 2\ncpu1 5 5 5 5 5 5 5 5 5 5\nintr 0\n"
-    monkeypatch.setattr(host, "_read", lambda _: text)
+    monkeypatch.setattr(host, "_read_kernel_file", lambda _: text)
     time_ = host.read_cpu_time([0])
     tick = os.sysconf("SC_CLK_TCK")
     assert (time_.busy * tick, time_.stolen * tick) == pytest.approx((31, 400))
@@ -85,7 +85,7 @@ def test_cgroup_time_of_both_versions(tmp_path: Path) -> None:
     (tmp_path / "cpuacct.usage").write_text("2500000000\n")
     assert host.read_cgroup_cpu_s(str(tmp_path / "cpu.stat")) == 2.5
     assert host.read_cgroup_cpu_s(str(tmp_path / "cpuacct.usage")) == 2.5
-    with pytest.raises(HostError, match="No such file"):
+    with pytest.raises(HostReadingError, match="No such file"):
         host.read_cgroup_cpu_s(str(tmp_path / "gone" / "cpu.stat"))
 
 
@@ -148,7 +148,7 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
         "sys.stdin.readline(); os.kill(pid, 9); os.waitpid(pid, 0)\n"
         "print('reaped', flush=True); time.sleep(60)"
     )
-    real = host._children_of
+    real = host._read_thread_children
     with python(code) as child:
         line(child)
         tree = ProcessTree(child.pid)
@@ -160,7 +160,7 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
                 line(child)
             return real(pid, thread)
 
-        monkeypatch.setattr(host, "_children_of", reaped_meanwhile)
+        monkeypatch.setattr(host, "_read_thread_children", reaped_meanwhile)
         assert tree.read_cpu_s() >= 0.28
 
 
@@ -169,7 +169,7 @@ def test_a_tree_without_its_root_has_a_reason() -> None:
         tree = ProcessTree(child.pid)
         tree.read_cpu_s()
     for read in (tree.read_cpu_s, tree.list_pids, tree.read_pss_mib):
-        with pytest.raises(HostError, match="is gone"):
+        with pytest.raises(HostReadingError, match="is gone"):
             read()
 
 

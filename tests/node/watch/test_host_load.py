@@ -22,7 +22,7 @@ from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.run import announce
 from gpubench.run.announce import print_plan
 from gpubench.run.checks import describe_other_load
@@ -68,14 +68,16 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, load: str
 ) -> None:
     """In the announcement and in `-n`; on a quiet machine nothing is said."""
-    asked = apply_options(parse_experiment(ASKED.format(name="t"), "t"), Options(fields={"batch_size": "8"}))
+    asked = apply_options(
+        parse_experiment(ASKED.format(name="t"), "t"), ExperimentOptions(fields={"batch_size": "8"})
+    )
     work = sweep_of(
         expand_experiment(asked, device="cpu", sources=DiskSources()), tmp_path, scripted.computer()
     )
     monkeypatch.setattr(announce, "describe_other_load", lambda _: load)
     view = Heard()
-    assert announce.announce_sweep(work, work.list_round(1), view, yes=True)
-    print_plan(work, work.list_round(1), load)
+    assert announce.announce_and_confirm_sweep(work, work.list_planned_of_round(1), view, yes=True)
+    print_plan(work, work.list_planned_of_round(1), load)
     plan = capsys.readouterr().out.splitlines()[-1]
     behind = r" \(other work uses 1\.8 of 2 CPUs; it may take longer\)" if load else ""
     assert re.fullmatch(rf"t: 1 trial to run, roughly 2 min{behind}, results in .*", view.lines[0])

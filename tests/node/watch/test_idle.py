@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from fake_nvml import FakeNvml, gpu
 
-from gpubench.node.watch.idle import LIMIT_S, look_at_gpus
+from gpubench.node.watch.idle import LIMIT_S, sample_gpus_before_sweep
 from gpubench.node.watch.nvml import History, NvmlError
 from gpubench.node.watch.nvml_calls import Utilisation
-from gpubench.schema.gpu_look import PERIOD_S, Look
+from gpubench.schema.gpu_look import PERIOD_S, GpuLook
 
 UUID = gpu(0).uuid
 WALL_AHEAD = 1_700_000_000.0
@@ -35,18 +35,18 @@ class Moving(FakeNvml):
             return Utilisation(gpu_pct=self.polled(self.now), memory_pct=0.0)
         return super().answer(name, uuid)
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         self.asked_after.append(after_s)
-        return super().history(uuid, what, after_s)
+        return super().read_driver_samples(uuid, what, after_s)
 
 
-def look(nvml: Moving, seconds: float = 1.0) -> Look:
+def look(nvml: Moving, seconds: float = 1.0) -> GpuLook:
     """On a clock of its own."""
 
     def sleep(s: float) -> None:
         nvml.now += s
 
-    found = look_at_gpus(
+    found = sample_gpus_before_sweep(
         nvml, [UUID], seconds, clock=lambda: nvml.now, wall=lambda: WALL_AHEAD + nvml.now, sleep=sleep
     )
     return found[UUID]
@@ -180,4 +180,4 @@ def test_no_gpus_take_no_time() -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing to wait for")
 
-    assert look_at_gpus(FakeNvml(), [], sleep=sleep) == {}
+    assert sample_gpus_before_sweep(FakeNvml(), [], sleep=sleep) == {}

@@ -18,7 +18,7 @@ import pytest
 from gpubench.node.environment import Machine, make_machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import Figures, compute_figures
+from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.schema.watched import Window
 
 ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
@@ -55,7 +55,7 @@ def proc_stat(cpus: tuple[int, ...]) -> tuple[float, float, float]:
 class Read:
     """One load, by gpubench and by others."""
 
-    got: Figures
+    got: WatchedFigures
     seconds: float
     rusage_s: float
     """CPU seconds of the load by its own account, of its children that have ended too."""
@@ -71,19 +71,19 @@ def read_back(load: str, cpus: tuple[int, ...]) -> Read:
     watcher.sample_before_trial()
     with python(load) as child:
         assert child.stdout
-        watcher.start(child.pid)
+        watcher.attach_to_trial(child.pid)
         t0, before = json.loads(child.stdout.readline())
         stat0 = proc_stat(cpus)
-        watcher.sample_window_edge(first=True)
+        watcher.sample_counters_at_edge(first=True)
         while (left := t0 + WINDOW_S - 0.1 - time.monotonic()) > 0:
             time.sleep(min(left, max(0.0, watcher.next_deadline() - time.monotonic())))
             watcher.sample_due()
         t1, after = json.loads(child.stdout.readline())
-        watcher.sample_window_edge()
+        watcher.sample_counters_at_edge()
         stat1 = proc_stat(cpus)
         watcher.sample_final_memory()
     return Read(
-        got=compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)])),
+        got=compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)])),
         seconds=t1 - t0,
         rusage_s=after - before,
         stat_pct=100 * (stat1[0] - stat0[0]) / (stat1[1] - stat0[1]),
@@ -172,23 +172,23 @@ def test_memory_that_is_held_is_read_back(mib: int) -> None:
     watcher.sample_before_trial()
     code = f"{HOLD}\nsay(); kept = hold({mib}); say(); del kept; torch.cuda.empty_cache(); say()"
     with python(code, CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=uuid) as child:
-        watcher.start(child.pid)
+        watcher.attach_to_trial(child.pid)
         times: list[float] = []
         own: list[dict[str, float] | None] = []
         for _ in range(3):
             assert child.stdout
             assert child.stdin
             times.append(json.loads(child.stdout.readline())[0])
-            watcher.sample_window_edge()
+            watcher.sample_counters_at_edge()
             # Slots of the regular samples pass: what the figures are made of.
             until = time.monotonic() + 1.2
             while time.monotonic() < until:
                 time.sleep(max(0.0, min(until, watcher.next_deadline()) - time.monotonic()))
                 watcher.sample_due()
-            own.append(watcher.read_process_gpu_mib())
+            own.append(watcher.read_trial_gpu_mib())
             child.stdin.write("\n")
             child.stdin.flush()
-        got: dict[str, Any] = compute_figures(
+        got: dict[str, Any] = compute_watched_figures(
             watcher.make_watched().replace_windows([Window(times[0], times[2], 0, True)])
         ).result
     before, held, after = ((now or {}).get(uuid) for now in own)

@@ -12,7 +12,7 @@ from fake_nvml import calls_of_the_seam
 
 from gpubench.node.watch import nvml_calls
 from gpubench.node.watch.nvml import NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
-from gpubench.node.watch.nvml_calls import CALLS, MIB, Call
+from gpubench.node.watch.nvml_calls import CALLS, MIB, NvmlCall
 
 
 def _raise(code: int) -> Any:
@@ -100,17 +100,19 @@ def test_healthy_gpus_are_listed_and_read() -> None:
         == nvml_calls.THROTTLE_REASONS["power cap"] | nvml_calls.THROTTLE_REASONS["heat"]
     )
     assert nvml.ask(nvml_calls.COMPUTE_MODE, "GPU-0") == "exclusive"
-    assert nvml.history("GPU-0", "power_w", 0) == [(1000.0, 431.25), (1000.2, 431.25)], "in order, in watts"
-    assert nvml.history("GPU-0", "gpu_util_pct", 1000.1) == [(1000.2, 97.0)], "only what is new"
+    assert nvml.read_driver_samples("GPU-0", "power_w", 0) == [(1000.0, 431.25), (1000.2, 431.25)], (
+        "in order, in watts"
+    )
+    assert nvml.read_driver_samples("GPU-0", "gpu_util_pct", 1000.1) == [(1000.2, 97.0)], "only what is new"
 
 
-def asking(call: Call[Any]) -> Callable[[Nvml], Any]:
+def asking(call: NvmlCall[Any]) -> Callable[[Nvml], Any]:
     return lambda nvml: nvml.ask(call, "GPU-0")
 
 
 READS: dict[str, Callable[[Nvml], Any]] = {
     **{name: asking(call) for name, call in CALLS.items()},
-    "history": lambda nvml: nvml.history("GPU-0", "power_w", 0),
+    "history": lambda nvml: nvml.read_driver_samples("GPU-0", "power_w", 0),
 }
 """Call of the seam -> how to make it."""
 

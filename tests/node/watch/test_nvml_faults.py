@@ -22,16 +22,16 @@ from benches import run_with, sweep_of
 from fake_nvml import FakeNvml, calls_of_the_seam, gpu, refused, running
 
 from gpubench.node.environment import Machine
-from gpubench.node.watch.idle import look_at_gpus
+from gpubench.node.watch.idle import sample_gpus_before_sweep
 from gpubench.node.watch.nvml import History, Nvml
-from gpubench.node.watch.nvml_calls import Call, Utilisation
+from gpubench.node.watch.nvml_calls import NvmlCall, Utilisation
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
-from gpubench.plan.sweep_options import Options
-from gpubench.record.figures import Figures, compute_figures
+from gpubench.plan.sweep_options import ExperimentOptions
+from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.render.live import QuietView
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -110,13 +110,13 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def ask(self, call: Call[Any], uuid: str) -> Any:
+    def ask(self, call: NvmlCall[Any], uuid: str) -> Any:
         self._maybe_fail(call.name, uuid)
         return self.inner.ask(call, uuid)
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         self._maybe_fail("history", uuid)
-        return self.inner.history(uuid, what, after_s)
+        return self.inner.read_driver_samples(uuid, what, after_s)
 
     def _maybe_fail(self, name: str, uuid: str) -> None:
         if name in self.calls and uuid in self.gpus:
@@ -181,7 +181,7 @@ class Busy(FakeNvml):
                 return 1e6 + self.answers["power_w"][uuid] * (counted + full) / 2
         return told
 
-    def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
+    def read_driver_samples(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         used = self.answers["utilisation"][uuid]
         period, depth, value = {
             "gpu_util_pct": (0.2, 14.0, used.gpu_pct),
@@ -226,7 +226,7 @@ def trial(
     error: str,
     when: Callable[[int], bool],
     gpus: Sequence[str] = (G0, G1),
-) -> Figures:
+) -> WatchedFigures:
     """A trial of three epochs on two GPUs, watched while these calls fail."""
     clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
     pid = os.getpid()
@@ -235,7 +235,7 @@ def trial(
     nvml: Nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
     watcher = Watcher(nvml, machine(), [G0, G1], machine().cpu_ids, clock, wall)
     watcher.sample_before_trial()
-    watcher.start(pid)
+    watcher.attach_to_trial(pid)
     watch(watcher, clock, wall, 2)
     inner.answers["processes"] = {G0: [(pid, 5000)], G1: [(pid, 4000)]}
     inner.answers["memory"] = {G0: 5700, G1: 4700}
@@ -244,24 +244,24 @@ def trial(
         t0 = clock.now
         if epoch == 1:
             inner.full_from = t0
-        watcher.sample_window_edge(first=epoch == 1)
+        watcher.sample_counters_at_edge(first=epoch == 1)
         watch(watcher, clock, wall, EPOCH_S)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
-        watcher.sample_window_edge()
+        watcher.sample_counters_at_edge()
         watch(watcher, clock, wall, 0.05)
     watcher.sample_final_memory()
     inner.full_until = clock.now
     watch(watcher, clock, wall, 1)
-    watcher.fetch_last_samples()
+    watcher.fetch_driver_samples()
     watcher.make_live_readings()
-    return compute_figures(watcher.make_watched().replace_windows(windows))
+    return compute_watched_figures(watcher.make_watched().replace_windows(windows))
 
 
 def machine() -> Machine:
     return scripted.computer(2)
 
 
-def faults(got: Figures, healthy: set[str]) -> list[str]:
+def faults(got: WatchedFigures, healthy: set[str]) -> list[str]:
     """What is wrong with these figures, where the calls `healthy` never failed."""
     wrong = []
     for column, true in {**TRUE, **SOURCES}.items():
@@ -337,7 +337,7 @@ def test_the_look_beforehand(call: str, when: str, error: str) -> None:
         wall.now += seconds
 
     nvml = Faulty(busy(now=clock, wall=wall), frozenset([call]), error, WHEN[when])
-    looks = look_at_gpus(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
+    looks = sample_gpus_before_sweep(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
     for uuid, watts, util in ((G0, 500, 90), (G1, 300, 70)):
         look = looks[uuid]
         for name, got, true in (("power_w", look.power_w, watts), ("util_pct", look.util_pct, util)):
@@ -393,11 +393,13 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path) -> None:
     nvml.inner.answers["processes"] = {G0: [(os.getpid(), 5000)]}
     turns = [*([call] for call in CALLS), CALLS]
     batches = ",".join(str(64 + 16 * k) for k in range(len(turns)))
-    experiment = apply_options(parse_experiment(BASE, "test"), Options(fields={"batch_size": batches}))
+    experiment = apply_options(
+        parse_experiment(BASE, "test"), ExperimentOptions(fields={"batch_size": batches})
+    )
     plan = expand_experiment(experiment, device="cuda", sources=DiskSources(), order="given")
     work = sweep_of(plan, tmp_path / "results", machine(), nvml=nvml)
     work.load()
-    work.runner.results.create()
+    work.runner.results.create_folder()
     store_plan(work)
 
     def choose(order: TrialOrder) -> scripted.Script:

@@ -47,25 +47,25 @@ def test_never_twice_in_a_slot_and_never_lost(start: float, sleeps: list[float])
 
 def test_what_has_used_up_its_time_is_owed_once() -> None:
     budget = TimeBudget(share=0.01, most_s=0.03, fresh_s=0.1)
-    assert budget.ask(10.0)
-    budget.spend(10.0, 10.02)
-    assert not budget.ask(10.1), "a fresh one is there"
-    assert not budget.is_due(10.11)
-    assert budget.ask(10.2), "10 ms were left"
-    budget.spend(10.2, 10.25)
-    assert not budget.ask(10.5)
+    assert budget.request_turn(10.0)
+    budget.note_spent(10.0, 10.02)
+    assert not budget.request_turn(10.1), "a fresh one is there"
+    assert not budget.is_request_due(10.11)
+    assert budget.request_turn(10.2), "10 ms were left"
+    budget.note_spent(10.2, 10.25)
+    assert not budget.request_turn(10.5)
     # 38 ms too much were spent.
-    assert not budget.is_due(13.0)
-    assert budget.is_due(15.0)
-    budget.spend(15.0, 15.01)
-    assert not budget.is_due(99.0), "nobody has asked since"
+    assert not budget.is_request_due(13.0)
+    assert budget.is_request_due(15.0)
+    budget.note_spent(15.0, 15.01)
+    assert not budget.is_request_due(99.0), "nobody has asked since"
 
 
 def test_over_a_long_time_no_more_is_spent_than_the_share() -> None:
     budget, t, spent = TimeBudget(share=0.005, most_s=0.1, fresh_s=0.0), 0.0, 0.0
     while t < 100:
-        if budget.ask(t):
-            budget.spend(t, t + 0.014)
+        if budget.request_turn(t):
+            budget.note_spent(t, t + 0.014)
             spent += 0.014
         t += 0.1
     assert 0.4 < spent < 0.005 * 100 + 0.1 + 0.014

@@ -15,8 +15,8 @@ from fake_nvml import FakeNvml, gpu, running
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_figures
-from gpubench.record.host_figures import compute_cpu_s
+from gpubench.record.figures import compute_watched_figures
+from gpubench.record.host_figures import compute_tree_cpu_s
 from gpubench.schema.watched import Window
 
 G0, G1, G2 = (gpu(i).uuid for i in range(3))
@@ -65,7 +65,7 @@ def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> lis
     watchers: list[Watcher] = []
 
     def other_jobs_pids(of: int) -> Callable[[], Collection[int]]:
-        return lambda: set().union(*(w.list_pids() for place, w in enumerate(watchers) if place != of))
+        return lambda: set().union(*(w.list_seen_pids() for place, w in enumerate(watchers) if place != of))
 
     for place, gpus in enumerate(jobs):
         others = {uuid for other, uuids in enumerate(jobs) if other != place for uuid in uuids}
@@ -99,18 +99,18 @@ def watch(watchers: Sequence[Watcher], clock: Clock, seconds: float) -> None:
 def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -> None:
     clock, nvml = Clock(), FakeNvml()
     one, other = side_by_side(nvml, clock, [[G0], [G0]])
-    assert one.list_pids() == set()
+    assert one.list_seen_pids() == set()
     for watcher in (one, other):
         watcher.sample_before_trial()
     a, b = start(), start()
-    one.start(a)
+    one.attach_to_trial(a)
     nvml.answers["processes"] = {G0: [(a, 5000), (b, 3000), (STRANGER, 100)]}
     watch([one], clock, 1.5)  # the other's tree is not known yet
-    other.start(b)
+    other.attach_to_trial(b)
     watch([one, other], clock, 2)
-    assert (one.list_pids(), other.list_pids()) == ({a}, {b})
+    assert (one.list_seen_pids(), other.list_seen_pids()) == ({a}, {b})
     for watcher, mib in ((one, 5000), (other, 3000)):
-        got = compute_figures(watcher.make_watched().replace_windows([]))
+        got = compute_watched_figures(watcher.make_watched().replace_windows([]))
         (stranger,) = got.strangers
         assert stranger.startswith(f"process {STRANGER} (?)")
         assert "100 MiB on GPU 0" in stranger
@@ -128,15 +128,15 @@ def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list
     one, alone = side_by_side(nvml, clock, [gpus, [G0], [G2]])[::2]
     for watcher in (one, alone):
         watcher.sample_before_trial()
-        watcher.start(start())
+        watcher.attach_to_trial(start())
     nvml.answers["memory"] = {G0: 9700, G1: 1700, G2: 4700}
     watch([one, alone], clock, 2)
-    got = compute_figures(one.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
+    got = compute_watched_figures(one.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
     assert got.missing["gpu_mem_mib"].endswith(", on GPU 0")
     assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
     assert one.make_live_readings().gpu_mem_mib is None
-    got = compute_figures(alone.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
+    got = compute_watched_figures(alone.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
     assert (got.result["gpu_mem_mib"], alone.make_live_readings().gpu_mem_mib) == (4000, 4000)
 
 
@@ -162,18 +162,18 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
     for watcher in watchers:
         watcher.sample_before_trial()
     for watcher in watchers:
-        watcher.start(start())
+        watcher.attach_to_trial(start())
     windows = []
     for epoch in range(3):
         t0 = clock.now
         for watcher in watchers:
-            watcher.sample_window_edge(first=epoch == 1)
+            watcher.sample_counters_at_edge(first=epoch == 1)
         watch(watchers, clock, 4)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         for watcher in watchers:
-            watcher.sample_window_edge()
+            watcher.sample_counters_at_edge()
     both, one, alone = (
-        compute_figures(watcher.make_watched().replace_windows(windows)) for watcher in watchers
+        compute_watched_figures(watcher.make_watched().replace_windows(windows)) for watcher in watchers
     )
     assert both.joules_by_gpu["energy_j"] == pytest.approx({G0: 2000, G1: 1200})
     assert both.joules_by_gpu["energy_sampled_j"] == pytest.approx({G0: 2000, G1: 1200})
@@ -212,24 +212,24 @@ def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
         try:
             assert busy.stdout
             busy.stdout.readline()
-            one.start(busy.pid)
-            other.start(idle.pid)
+            one.attach_to_trial(busy.pid)
+            other.attach_to_trial(idle.pid)
             t0 = time.monotonic()
             while time.monotonic() < t0 + 1.3:
                 time.sleep(0.02)
                 for watcher in (one, other):
                     watcher.sample_due()
             for watcher in (one, other):
-                watcher.sample_window_edge(first=True)
+                watcher.sample_counters_at_edge(first=True)
         finally:
             busy.kill()
             idle.kill()
     spent, idled = (
-        compute_cpu_s(one.make_watched(), t0, t0 + 1.2),
-        compute_cpu_s(other.make_watched(), t0, t0 + 1.2),
+        compute_tree_cpu_s(one.make_watched(), t0, t0 + 1.2),
+        compute_tree_cpu_s(other.make_watched(), t0, t0 + 1.2),
     )
     assert spent is not None
     assert 0.1 < spent <= 1.25
     assert idled == 0
-    assert compute_cpu_s(one.make_watched(), t0 - 1, t0 + 1) is None, "before it was watched"
-    assert compute_cpu_s(one.make_watched(), t0, t0 + 99) is None
+    assert compute_tree_cpu_s(one.make_watched(), t0 - 1, t0 + 1) is None, "before it was watched"
+    assert compute_tree_cpu_s(one.make_watched(), t0, t0 + 99) is None

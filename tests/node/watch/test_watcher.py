@@ -15,7 +15,7 @@ from fake_nvml import FakeNvml, gpu, running
 from gpubench.node.environment import Gpu, Machine, make_machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_figures
+from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.watched import Window
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
@@ -78,19 +78,19 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     assert watcher.next_deadline() == math.inf
     watcher.sample_before_trial()
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     watch(watcher, clock, 2)
     nvml.answers["processes"] = healthy(child.pid).answers["processes"]
     windows = []
     for epoch in range(3):
         t0 = clock.now
-        watcher.sample_window_edge(first=True)
+        watcher.sample_counters_at_edge(first=True)
         watch(watcher, clock, 3)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
-        watcher.sample_window_edge()
+        watcher.sample_counters_at_edge()
     nvml.answers["processes"][G0] = [(child.pid, 5500)]
     watcher.sample_final_memory()
-    got = compute_figures(watcher.make_watched().replace_windows(windows))
+    got = compute_watched_figures(watcher.make_watched().replace_windows(windows))
     assert got.result["gpu_mem_mib"] == 5500
     assert got.result["gpu_mem_source"] == "nvml-process"
     assert got.result["gpu_util_pct"] == pytest.approx(80)
@@ -123,13 +123,13 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
 def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     watch(watcher, clock, 1)
     nvml.broken = {"utilisation"}
     watch(watcher, clock, 1)
     nvml.broken = set()
     watch(watcher, clock, 2)
-    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1004.0, 1, True)]))
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.0, 1004.0, 1, True)]))
     assert got.result["gpu_util_pct"] == 90
     assert got.provenance["gpu_util_pct"]["gaps"] == 10
 
@@ -141,11 +141,11 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     watcher.sample_before_trial()
     nvml.answers["processes"] = {G0: [(987654, 6000)]}  # the trial, under the host's number
     nvml.answers["memory"] = {G0: 6700, G1: 700}
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     watch(watcher, clock, 2)
-    assert watcher.read_process_gpu_mib() is None
+    assert watcher.read_trial_gpu_mib() is None
     assert watcher.make_live_readings().gpu_mem_mib == 6000
-    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1002.0, 1, True)]))
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.0, 1002.0, 1, True)]))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
     # It may well be the trial itself.
     assert got.strangers == []
@@ -162,10 +162,10 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
         G0: [(1, 512), (root, 1000), (child.pid, 2000)],
         G1: [(child.pid, 500), (987654, 3000)],
     }
-    watcher.start(root)
-    assert watcher.read_process_gpu_mib() == {G0: 3000, G1: 500}
+    watcher.attach_to_trial(root)
+    assert watcher.read_trial_gpu_mib() == {G0: 3000, G1: 500}
     watch(watcher, clock, 1)
-    strangers = compute_figures(watcher.make_watched().replace_windows([])).strangers
+    strangers = compute_watched_figures(watcher.make_watched().replace_windows([])).strangers
     assert len(strangers) == 2
     assert strangers[0].startswith("process 1 (")
     assert strangers[0].endswith("512 MiB on GPU 0")
@@ -176,28 +176,28 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
 def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Popen[bytes]) -> None:
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     watch(watcher, clock, 1)
     child.kill()
     child.wait()
     watch(watcher, clock, 2)
     watcher.sample_final_memory()
-    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.5, 1002.5, 0, True)]))
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.5, 1002.5, 0, True)]))
     assert got.result["gpu_mem_mib"] == 5000
     assert "is gone" in got.missing["cpu_s_per_epoch"]
     assert "is gone" in got.missing["host_mem_mib"]
-    assert watcher.read_process_gpu_mib() is None
+    assert watcher.read_trial_gpu_mib() is None
 
 
 def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
     usage, clock = tmp_path / "cpu.stat", Clock()
     usage.write_text("usage_usec 0\n")
     watcher = Watcher(None, a_machine(1, str(usage)), [], [*ALLOWED, 63], clock)
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     clock.now += 1
     usage.write_text("usage_usec 500000\n")
     watcher.sample_due()
-    got = compute_figures(watcher.make_watched().replace_windows([Window(1000.0, 1001.0, 1, True)]))
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.0, 1001.0, 1, True)]))
     assert got.result["cpu_util_pct"] == pytest.approx(50)
     assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
 
@@ -208,12 +208,14 @@ def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() ->
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         watcher = Watcher(None, a_machine(1), [], [*ALLOWED, 63])
-        watcher.start(busy.pid)
+        watcher.attach_to_trial(busy.pid)
         t0 = time.monotonic()
         while time.monotonic() < t0 + 2.5:
             time.sleep(0.05)
             watcher.sample_due()
-        got = compute_figures(watcher.make_watched().replace_windows([Window(t0 + 0.2, t0 + 2.0, 1, True)]))
+        got = compute_watched_figures(
+            watcher.make_watched().replace_windows([Window(t0 + 0.2, t0 + 2.0, 1, True)])
+        )
     finally:
         busy.kill()
         busy.wait()
@@ -243,18 +245,18 @@ def test_a_real_trial_of_known_load_is_read_back() -> None:
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout
-        watcher.start(child.pid)
+        watcher.attach_to_trial(child.pid)
         t0 = float(child.stdout.readline())
-        watcher.sample_window_edge(first=True)
+        watcher.sample_counters_at_edge(first=True)
         while time.monotonic() < t0 + 2.4:
             time.sleep(max(0.0, watcher.next_deadline() - time.monotonic()))
             watcher.sample_due()
         t1 = float(child.stdout.readline())
-        watcher.sample_window_edge()
+        watcher.sample_counters_at_edge()
         spent = float(child.stdout.readline())
         watcher.sample_final_memory()
         child.communicate("\n")
-    got = compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
     assert got.result["cpu_util_pct"] == pytest.approx(100, abs=2)
     # Whatever else this machine does on that core is no work of the tree.
     assert 0 < got.result["cpu_util_trial_pct"] <= got.result["cpu_util_pct"] + 1
@@ -278,7 +280,7 @@ def test_watching_costs_under_two_per_cent_of_a_core() -> None:
         time.sleep(0.2)
         clock = Clock()
         watcher = Watcher(healthy(leader.pid), a_machine(), [G0, G1], ALLOWED, clock)
-        watcher.start(leader.pid)
+        watcher.attach_to_trial(leader.pid)
         begin = time.process_time()
         watch(watcher, clock, 30)
         per_second = (time.process_time() - begin) / 30
@@ -316,9 +318,9 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         env={**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
     ) as child:
         assert child.stdout
-        watcher.start(child.pid)
+        watcher.attach_to_trial(child.pid)
         t0 = float(child.stdout.readline())
-        watcher.sample_window_edge(first=True)
+        watcher.sample_counters_at_edge(first=True)
         costs = []
         while not select.select([child.stdout], [], [], max(0.0, watcher.next_deadline() - time.monotonic()))[
             0
@@ -327,15 +329,15 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
             watcher.sample_due()
             costs.append(time.perf_counter() - begin)
         t1 = float(child.stdout.readline())
-        watcher.sample_window_edge()
+        watcher.sample_counters_at_edge()
         watcher.sample_final_memory()
-        own = watcher.read_process_gpu_mib()
+        own = watcher.read_trial_gpu_mib()
         smi = subprocess.check_output(
             ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"], text=True
         )
         child.communicate("\n")
     listed = {int(p): float(m) for p, m in (row.split(",") for row in smi.splitlines() if "N/A" not in row)}
-    got = compute_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
     print(f"tick: mean {1e6 * sum(costs) / len(costs):.0f} µs, max {1e6 * max(costs):.0f} µs")
     print(got.result, got.provenance, got.strangers, listed, sep="\n")
     assert got.result["gpu_util_pct"] > 80
@@ -371,11 +373,11 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, wall=lambda: clock.now + 1.7e9)
     nvml.buffers[G0, "gpu_util_pct"] = [(1.7e9 + 999.9, 5.0)]
     watcher.sample_before_trial()
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     nvml.buffers[G0, "gpu_util_pct"] += [(1.7e9 + 1000 + k / 5, 50.0) for k in range(1, 101)]
     watch(watcher, clock, 20)
-    watcher.fetch_last_samples()
-    got = compute_figures(watcher.make_watched().replace_windows([Window(1002, 1018, 0, True)]))
+    watcher.fetch_driver_samples()
+    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1002, 1018, 0, True)]))
     assert got.result["gpu_util_pct"] == pytest.approx(50)
     assert "buffer" in got.provenance["gpu_util_pct"]["source"]
     rows = [r for r in watcher.make_watched().samples.list_rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
@@ -390,7 +392,7 @@ def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
     clock, nvml = Clock(), FakeNvml()
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock, lambda: 1.7e9 + clock.now)
     watcher.sample_before_trial()
-    watcher.start(child.pid)
+    watcher.attach_to_trial(child.pid)
     watch(watcher, clock, 5)
     t0 = clock.now
     watch(watcher, clock, 3)
@@ -399,8 +401,10 @@ def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
     watcher.sample_final_memory()
     nvml.buffers = {}
     clock.now += 9
-    watcher.fetch_last_samples()
+    watcher.fetch_driver_samples()
     assert (
         "buffer"
-        in compute_figures(watcher.make_watched().replace_windows([window])).provenance["power_w"]["source"]
+        in compute_watched_figures(watcher.make_watched().replace_windows([window])).provenance["power_w"][
+            "source"
+        ]
     )
