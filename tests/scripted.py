@@ -328,7 +328,7 @@ class ScriptedTrial:
 
     pid = os.getpid()
 
-    open_files: Sequence[int] = ()
+    open_descriptors: Sequence[int] = ()
     """None: a script is never waited for."""
 
     def __init__(self, launcher: Scripted, order: TrialOrder, script: Iterator[Line]) -> None:

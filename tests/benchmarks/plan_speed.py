@@ -19,13 +19,13 @@ ONE_RUN = """
 import time
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
 
 trials = {trials}
 text = "name = 'speed'\\n[fixed]\\nmodel = 'lenet'\\ndata = 'procedural:1000000'\\n"
-asked = apply_options(parse_experiment(text, "speed"), Options(fields={{
+asked = apply_options(parse_experiment(text, "speed"), ExperimentOptions(fields={{
     "batch_size": f"1:{{trials // 100}}:1", "seed": "1:20:1", "workers": "0,1,2,4,8"}}))
 began = time.perf_counter()
 plan = expand_experiment(asked, device="cpu", sources=DiskSources())

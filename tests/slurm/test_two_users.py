@@ -25,9 +25,9 @@ GPU = f"GPU-{secrets.token_hex(8)}"
 """One that no sweep of this machine has."""
 HOLDS = f"""
 import pathlib, sys, time
-from gpubench.node.locks import Locks
-hold = Locks()
-print("taken:", hold.take([{GPU!r}]), flush=True)
+from gpubench.node.locks import SweepLocks
+hold = SweepLocks()
+print("taken:", hold.take_free([{GPU!r}]), flush=True)
 while pathlib.Path(sys.argv[1]).exists():
     time.sleep(0.05)
 """

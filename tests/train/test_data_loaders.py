@@ -142,7 +142,9 @@ def test_what_is_drawn_on_the_device_follows_the_pass_of_the_batch_at_hand(
     """Loaders are a pass ahead: 12 images are two batches of 5, and four are held ready."""
     fields = {"gpu": ["RandomResizedCrop"], "batch_size": 5, "workers": workers}
     by_epochs, by_stream = opened(squares, **fields), opened(squares, **fields)
-    expected = [by_epochs.move_and_transform(batch) for epoch in range(3) for batch in by_epochs.iterate_epoch(epoch)]
+    expected = [
+        by_epochs.move_and_transform(batch) for epoch in range(3) for batch in by_epochs.iterate_epoch(epoch)
+    ]
     stream = by_stream.iterate_stream()
     assert same(expected, [by_stream.move_and_transform(next(stream)) for _ in range(6)])
 

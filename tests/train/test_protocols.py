@@ -57,7 +57,7 @@ class MadeUpTimes:
         self._step_s = step_s
         self._steps = 0
 
-    def begin(self) -> None:
+    def begin_window(self) -> None:
         self._first = self._steps
 
     def mark_batch(self) -> None:
@@ -66,7 +66,7 @@ class MadeUpTimes:
     def mark_step(self) -> None:
         self._steps += 1
 
-    def end(self) -> TimedWindow:
+    def end_window(self) -> TimedWindow:
         times = [self._step_s(number) for number in range(self._first, self._steps)]
         return TimedWindow(t0=0.0, t1=sum(times), step_s=times, wait_s=[0.0] * len(times), first_batch_s=0.0)
 
@@ -129,7 +129,7 @@ class Others:
     def tell_measured(self) -> None:
         self._happened.append("measured")
 
-    def have_measured(self) -> bool:
+    def have_all_measured(self) -> bool:
         self._happened.append("asks")
         self._asked -= 1
         return self._asked == 0

@@ -26,7 +26,7 @@ class Edges(Watcher):
         super().__init__(None, environment.make_machine(None), (), (0,))
         self.seen: list[bool] = []
 
-    def sample_window_edge(self, *, first: bool = False) -> None:
+    def sample_counters_at_edge(self, *, first: bool = False) -> None:
         self.seen.append(first)
 
 
@@ -80,7 +80,7 @@ def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: py
 class Broken(Edges):
     """A watcher whose driver breaks as the trial ends."""
 
-    def fetch_last_samples(self) -> None:
+    def fetch_driver_samples(self) -> None:
         raise RuntimeError(f"the driver has gone, said watcher {id(self)}")
 
 

@@ -27,7 +27,7 @@ order = make_converter(TrialOrder)(json.loads(sys.stdin.read()))
 server = ForkServer()
 trial = server.launch(order)
 while True:
-    for event in trial.events(1):
+    for event in trial.receive_events(1):
         if isinstance(event, Begin):
             # The daemon, too: the leader has taken it in.
             ours = [server.pid, trial.pid, *(p.pid for p in list_descendants(find_process(trial.pid)))]
