@@ -159,7 +159,7 @@ def test_a_card_chooses_the_experiment_and_the_address_keeps_it(browser: Any, fi
         page.locator(".screen:visible svg").wait_for()
         assert (first.get_attribute("aria-current"), second.get_attribute("aria-current")) == (None, "true")
         assert page.evaluate("scrollY") == 0
-        page.reload_newer_records()
+        page.reload()
         assert page.locator("section:visible h2").inner_text().startswith("Take batch 128 with ddp")
         page.go_back()
         assert page.locator("section:visible h2").inner_text().startswith("Take batch 256 with ddp")

@@ -53,14 +53,14 @@ from pathlib import Path
 from swept import swept
 from gpubench.run.unit_runner import UnitRunner
 print({HEAVY} & set(sys.modules))
-run = UnitRunner.run_attempt
+run = UnitRunner.run_and_store_attempt
 def watched(self, *asked):
     before = set(sys.modules)
     records = run(self, *asked)
     new = sorted(name for name in sys.modules.keys() - before if name.startswith(('pandas', 'numpy')))
     print('pandas' in before, new)
     return records
-UnitRunner.run_attempt = watched
+UnitRunner.run_and_store_attempt = watched
 swept(Path(sys.argv[1]), "x", "16,32")
 """
     assert run(code, str(tmp_path)) == ["set()", "True []", "True []"]
