@@ -96,7 +96,7 @@ class Folder:
         """The rows of one table, in their order."""
         return self.summary.loc[table.rows[0] : table.rows[-1]]
 
-    def select_ended_runs(self, row: int) -> Runs:
+    def select_ok_runs_of_row(self, row: int) -> Runs:
         """The runs of a row of the summary that ended ok."""
         members = self.members
         return self.runs.loc[members.loc[(members["row"] == row) & members["is_ok"], "run"]]

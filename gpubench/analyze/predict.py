@@ -27,7 +27,7 @@ from gpubench.plan.groups import format_group_label, format_trial_labels
 from gpubench.plan.plan import Job, Unit, expand_experiment
 from gpubench.plan.resolve import ResolvedTrial, resolve_unit_trials
 from gpubench.plan.skips import NodeCapacity, find_skip_reason
-from gpubench.plan.slowdowns import SLICING, JobDemand, PredictedSlowdowns, predict_slowdowns
+from gpubench.plan.slowdowns import SLICING, GroupSlowdownPrediction, JobDemand, predict_slowdowns
 from gpubench.plan.state import collect_out_of_memory
 from gpubench.plan.stored_machine import RecordedSources, StoredMachine, choose_measured_machine
 from gpubench.plan.sweep_options import ExperimentOptions
@@ -124,7 +124,7 @@ def compute_gpu_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
 
 def predict_job_slowdowns(
     rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Summary
-) -> PredictedSlowdowns | None:
+) -> GroupSlowdownPrediction | None:
     """What jobs with these rows alone do to each other on these GPUs and CPUs; None where a time is not known."""
     demands = [make_demand(row, place, alone) for row, place in zip(rows, places, strict=True)]
     known = [demand for demand in demands if demand is not None]

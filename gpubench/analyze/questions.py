@@ -80,6 +80,6 @@ def find_best_configuration(folder: Folder, report: Report) -> Mapping[str, Any]
     row = report.recommended_row
     if row is None:
         return None
-    run = folder.select_ended_runs(row).iloc[0]
+    run = folder.select_ok_runs_of_row(row).iloc[0]
     # The images of a published log are nobody's to name.
     return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}

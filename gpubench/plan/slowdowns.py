@@ -49,7 +49,7 @@ class JobDemand:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PredictedSlowdowns:
+class GroupSlowdownPrediction:
     """What jobs do to each other; the figures are those of `core.prediction.PredictedGroup`."""
 
     slowdowns: tuple[float, ...]
@@ -60,7 +60,7 @@ class PredictedSlowdowns:
     """`cpu`, `gpu`: what jobs share while the need of one of them is not known. It counts as nothing here."""
 
 
-def predict_slowdowns(demands: Sequence[JobDemand], slicing: float = SLICING) -> PredictedSlowdowns:
+def predict_slowdowns(demands: Sequence[JobDemand], slicing: float = SLICING) -> GroupSlowdownPrediction:
     """What two jobs or more with these demands do to each other when they run at the same time.
 
     `slicing`: part of a shared GPU's time that is lost.
@@ -100,7 +100,7 @@ def predict_slowdowns(demands: Sequence[JobDemand], slicing: float = SLICING) ->
         if least < 1 - HELD and allowed <= least + HELD
     }
     names = make_resource_names(shared)
-    return PredictedSlowdowns(
+    return GroupSlowdownPrediction(
         slowdowns=tuple(1 / pace for pace in slowest),
         waits_for=tuple(sorted(waits_for)),
         least_s={

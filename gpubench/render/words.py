@@ -668,7 +668,7 @@ def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
             )
 
         batch = ", same batch a device" if same_batch else ""
-        first, *rest = _format_claim_ratios(report, [member.claim for member in members], describe)
+        first, *rest = _format_ratios_by_certainty(report, [member.claim for member in members], describe)
         answers.append(Answer(f"{name} against {fewer}{batch}: {first}", ", ".join(rest), joint=", "))
     return answers or [Answer("No answer: no rows to compare")]
 
@@ -689,7 +689,8 @@ def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
         ratios = format_span(map(compute_claim_figure, finding.claims), format_ratio)
         text = f"Unknown whether {candidate} is faster than {baseline}: {ratios} times as fast"
     else:
-        text = f"{candidate} is {', '.join(_format_claim_ratios(report, finding.claims, than=f' as {baseline}'))}"
+        ratios = ", ".join(_format_ratios_by_certainty(report, finding.claims, than=f" as {baseline}"))
+        text = f"{candidate} is {ratios}"
     if finding.cpu_claims:
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
         amount, change = format_cpu_time_change(finding)
@@ -887,7 +888,7 @@ def format_points(value: float) -> str:
     return format_signed(value, 1)
 
 
-def _format_claim_ratios(
+def _format_ratios_by_certainty(
     report: Report,
     claims: Sequence[Claim],
     describe: Callable[[Sequence[Claim]], str] | None = None,

@@ -165,7 +165,7 @@ class RoundsLimit:
 
 
 @dataclass(kw_only=True, slots=True)
-class LostGpus:
+class LostGpuCheck:
     """The driver has lost a GPU: what follows on it would fail, and its reset ends what runs on the others."""
 
     node: Node
@@ -192,7 +192,7 @@ class Limits:
     stop: StopRequest
     batch_job: BatchJobLimit
     certainty: RoundsLimit
-    lost_gpus: LostGpus
+    lost_gpus: LostGpuCheck
 
     @classmethod
     def build(
@@ -203,7 +203,7 @@ class Limits:
             stop=StopRequest(is_asked=is_stop_asked, fresh=state.fresh),
             batch_job=BatchJobLimit(wall_time=wall_time, fresh=state.fresh),
             certainty=RoundsLimit(rounds=state.plan.experiment.rounds),
-            lost_gpus=LostGpus(node=state.runner.node),
+            lost_gpus=LostGpuCheck(node=state.runner.node),
         )
 
     def __iter__(self) -> Iterator[StopRequest | BatchJobLimit | RoundsLimit]:

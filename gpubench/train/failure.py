@@ -40,7 +40,7 @@ def _read_message(error: BaseException) -> str:
         return f"(its message can't be had: str() of it raised {type(inner).__name__})"
 
 
-def _shorten_message(words: str) -> str:
+def _extract_cause_line(words: str) -> str:
     """The error's own words in one line.
 
     torch wraps what a loader worker raised into its whole traceback. NCCL names the cause below a line of its own.
@@ -70,7 +70,7 @@ def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in _read_message(error):
         error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
     words = _read_message(error)
-    first = _shorten_message(words)
+    first = _extract_cause_line(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if isinstance(error, EOFError | ConnectionError) and _is_loader_error(error):
         # torch names the worker only where the kernel has reported its end already.

@@ -18,7 +18,7 @@ from typing import Any
 from gpubench.core.prediction import classify_overlap, compute_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment
-from gpubench.plan.slowdowns import JobDemand, PredictedSlowdowns, predict_slowdowns
+from gpubench.plan.slowdowns import GroupSlowdownPrediction, JobDemand, predict_slowdowns
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import Record
 
@@ -207,7 +207,7 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     return absent
 
 
-def prediction(line: Line, lines: Sequence[Line]) -> PredictedSlowdowns | None:
+def prediction(line: Line, lines: Sequence[Line]) -> GroupSlowdownPrediction | None:
     """What the group's jobs alone say of the group. The log's CPU shares are of the whole host: that is one CPU
     here. It does not say how busy a GPU was."""
     group = members(line, lines)

@@ -423,7 +423,7 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
     )
     row = folder.summary.query("batch_size == 128 and strategy == 'ddp'").iloc[0]
     assert [round(row[name], 2) for name in ("speedup", "speedup_low", "speedup_high")] == [1.64, 1.52, 1.78]
-    assert folder.select_ended_runs(row.name)["round"].tolist() == [1, 2, 3]
+    assert folder.select_ok_runs_of_row(row.name)["round"].tolist() == [1, 2, 3]
     assert make_table_sheet([folder]).format_csv().count("\n") == 19
 
 

@@ -10,7 +10,7 @@ from benches import node_of
 from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.wall_time import UnstartedUnits
 from gpubench.run.closing import list_closing_lines
-from gpubench.run.limits import BatchJobLimit, Limits, LostGpus, RoundsLimit, StopRequest
+from gpubench.run.limits import BatchJobLimit, Limits, LostGpuCheck, RoundsLimit, StopRequest
 from gpubench.run.summary import SweepSummary
 
 
@@ -19,7 +19,7 @@ def limits(*, rounds: RoundLimits | None = None, **certainty: Any) -> Limits:
         stop=StopRequest(),
         batch_job=BatchJobLimit(),
         certainty=RoundsLimit(rounds=rounds or RoundLimits(number=3), **certainty),
-        lost_gpus=LostGpus(node=node_of(scripted.computer(1))),
+        lost_gpus=LostGpuCheck(node=node_of(scripted.computer(1))),
     )
 
 

@@ -145,7 +145,7 @@ def _find_gpu_memory_mib(folder: Folder, report: Report) -> float | None:
     cap = report.facts.fixed.get("gpu_mem_cap_mib")
     if cap is not None or report.recommended_row is None:
         return None if cap is None else float(cap)
-    total = folder.select_ended_runs(report.recommended_row)["gpu_total_mib"].dropna()
+    total = folder.select_ok_runs_of_row(report.recommended_row)["gpu_total_mib"].dropna()
     return float(total.iloc[0]) if len(total) else None
 
 
@@ -154,7 +154,7 @@ def _choose_recommended_plan(
 ) -> DownloadablePlan:
     """The plan that asks for the recommended row, else the newest."""
     if report.recommended_row is not None:
-        ids = set(folder.select_ended_runs(report.recommended_row)["trial_id"])
+        ids = set(folder.select_ok_runs_of_row(report.recommended_row)["trial_id"])
         return next((plan for plan in plans if plan.trials & ids), plans[-1])
     return plans[-1]
 
