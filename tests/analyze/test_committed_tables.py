@@ -11,6 +11,7 @@ from gpubench.export.sheets import SHEETS
 from gpubench.render import markdown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", committed.cases(path.name for path in committed.folders()))
 def test_the_tables_of_a_committed_folder_are_what_this_version_writes(name: str) -> None:
     path = committed.folder(name)

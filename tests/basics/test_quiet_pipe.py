@@ -69,6 +69,7 @@ def test_a_full_disk_is_an_error_once() -> None:
         stream.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("table",), ("audit", "--json")], ids=" ".join)
 def test_a_command_whose_reader_has_left_ends_quietly(words: tuple[str, ...]) -> None:
     command = [

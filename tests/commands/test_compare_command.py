@@ -164,6 +164,7 @@ def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) 
     assert "slower, regression" not in ended.stdout
 
 
+@pytest.mark.slow
 def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
     here = committed.folder("h200x4-2026")
     ended = compare(here, "--field", "strategy=dp,ddp", "--json")

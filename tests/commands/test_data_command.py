@@ -21,6 +21,7 @@ def test_the_list_names_every_model(place: Place) -> None:
     assert set(catalog.list_model_names()) <= set(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
 def test_making_images_that_is_stopped_leaves_nothing_and_says_so(place: Place, name: str) -> None:
     made = place.start("data", "make", "images/own", "--images", "20000")

@@ -18,6 +18,7 @@ from gpubench.cli import app
 COMMANDS = [(), ("sweep",), ("table",), ("data", "make")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_has_no_type_behind_a_flag_and_is_there_for_h(place: Place, command: Sequence[str]) -> None:
     place.environment["COLUMNS"] = "80"

@@ -53,6 +53,7 @@ def _on_a_terminal(place: Place, answer: bytes, *arguments: str) -> tuple[int, s
     return running.wait(LIMIT_S), screen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [b"n\n", b"\x04"])
 def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer: bytes) -> None:
     code, screen = _on_a_terminal(place, answer, "--data", "procedural")
@@ -63,6 +64,7 @@ def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer:
     assert place.files() <= {"results"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("--data", "procedural:3000", "--yes"), ()])
 def test_nobody_is_asked_with_yes_and_for_few_images(place: Place, arguments: Sequence[str]) -> None:
     code, screen = _on_a_terminal(place, b"", *arguments)

@@ -120,6 +120,7 @@ def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path
     assert ".csv is damaged: 2 of" in only.stderr
 
 
+@pytest.mark.slow
 def test_for_a_paper_a_picture_fits_a_column_and_has_no_title(
     plot: Plot, results: Path, tmp_path: Path
 ) -> None:

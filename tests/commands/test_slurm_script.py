@@ -27,6 +27,7 @@ def test_the_script_goes_to_stdout_and_the_rest_to_stderr(place: Place) -> None:
     assert not (place.home / "results").exists(), "nothing is made"
 
 
+@pytest.mark.slow
 def test_the_estimate_goes_by_what_is_stored_and_done(place: Place) -> None:
     options = (*TINY, "--variant", "synthetic", "--batch-size", "8,16")
     assert place.run("sweep", *TINY, "--variant", "synthetic", "--batch-size", "8").returncode == 0

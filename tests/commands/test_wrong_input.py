@@ -83,6 +83,7 @@ PATHS: list[tuple[Sequence[str], int, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "code", "words"), PATHS, ids=[" ".join(a)[:60] for a, _, _ in PATHS])
 def test_a_bad_path_is_one_line_and_nothing_waits_or_is_written(
     place: Place, arguments: Sequence[str], code: int, words: str

@@ -126,6 +126,7 @@ def test_all_that_can_not_be_used_is_found_with_its_reason(found: tuple[bad_imag
         assert BAD[one.path] in one.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["mended", "touched", "added", "decoder"])
 def test_what_has_changed_is_tried_again(
     tree: Path,
@@ -192,6 +193,7 @@ def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
     assert folder.collect_folder_facts(flat, cats[1:]).num_classes == 3
 
 
+@pytest.mark.slow
 def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Path) -> None:
     resized = resize.resize_folder(tree, tmp_path / "small", size=8, without=without)
     assert (resized.train_images, resized.val_images) == (16, 4)

@@ -9,6 +9,7 @@ from docs_pages import gallery
 LARGEST = 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", committed.cases(gallery.PICTURES))
 def test_a_page_begins_with_what_was_found_and_its_pictures_are_up_to_date(name: str) -> None:
     """If not: `PYTHONPATH=tests python -m docs_pages.gallery`."""

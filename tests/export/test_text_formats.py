@@ -150,6 +150,7 @@ def test_sheets_in_each_dialect_hold_the_same_figures(
         assert {line["variant"] for line in found} == {"crop-resize", "'" + ODD}
 
 
+@pytest.mark.slow
 def test_trials_and_epochs_are_what_a_sweep_leaves(run: Export, tmp_path: Path) -> None:
     swept(tmp_path / "left", "one", "16,32").write_tables()
     for sheet in ("trials", "epochs", "table"):

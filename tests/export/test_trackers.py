@@ -134,6 +134,7 @@ def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
     assert f"{ALONE}-1.csv is damaged: 1 of its {len(lines) + 1:,} readings" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_place_that_is_a_file_is_told_in_one_line(export: Export, name: str, stored: Path, tmp_path: Path):
     (tmp_path / "file").write_text("")

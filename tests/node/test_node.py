@@ -84,6 +84,7 @@ def filled(record: Record) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_records_are_the_same_where_orders_progress_and_attempts_are_sent_as_messages(tmp_path: Path) -> None:
     asked = "batch_size=16", "batch_size=32"
     here, there = (

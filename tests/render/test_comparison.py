@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,40 +47,42 @@ def texts(comparison: Comparison) -> list[str]:
     return render.list_conclusion_lines(comparison)
 
 
-SINGLE = compare([row([1.0])], [row([5.0])])
+Make = Callable[[], Comparison]
+"""Compares in the test that asks, not as the module is imported."""
+SINGLE = partial(compare, [row([1.0])], [row([5.0])])
 SEEDS = row([1.0] * 3, top1_pct=50.0, repeat=[0, 1, 2])
-BROKEN = compare([row(EVEN)], [row((), status="oom", endings="oom")], 0.05)
-GUESS = compare([row(EVEN)], [row(EVEN, precision="bf16")], 0.05)
+BROKEN = partial(compare, [row(EVEN)], [row((), status="oom", endings="oom")], 0.05)
+GUESS = partial(compare, [row(EVEN)], [row(EVEN, precision="bf16")], 0.05)
 LINES = {
-    "a line a figure": (three(), [
+    "a line a figure": (three, [
         "Time per image of B: 1 slower; 1 the same; 1 unknown.",
         "GPU memory of B: 1 more.",
         "1 trial: warnings on a side, see gpubench table.",
     ]),
-    "regressions": (three(0.05), [
+    "regressions": (partial(three, 0.05), [
         "Regression beyond 5 %: Time per image of 1 trial; GPU memory of 1 trial.",
         "Time per image of B: 1 slower; 1 the same; 1 unknown.",
         "GPU memory of B: 1 more.",
         "1 trial: warnings on a side, see gpubench table.",
     ]),
-    "none shown": (three(0.25), [
+    "none shown": (partial(three, 0.25), [
         "No regression beyond 25 % is shown, and it is not excluded everywhere.",
         "Time per image of B: 1 slower; 1 the same; 1 unknown.",
         "GPU memory of B: 1 more.",
         "1 trial: warnings on a side, see gpubench table.",
     ]),
-    "none, and excluded": (compare([row(EVEN)], [row(EVEN[::-1])], 0.05), [
+    "none, and excluded": (partial(compare, [row(EVEN)], [row(EVEN[::-1])], 0.05), [
         "No regression beyond 5 %: it is excluded everywhere.",
         "Time per image of B: 1 the same.",
     ]),
     "out of memory": (BROKEN, [
         "Regression beyond 5 %: out of memory in B of 1 trial.",
     ]),
-    "whole epochs against a rate": (compare([row(EVEN, kind="whole epochs", epochs=3)], [row(EVEN)]), [
+    "whole epochs against a rate": (partial(compare, [row(EVEN, kind="whole epochs", epochs=3)], [row(EVEN)]), [
         "A holds times of whole epochs, B of steady rate, which are never compared: measure both alike (whole epochs "
         "are measured by --epochs).",
     ]),
-    "other models": (compare([row(EVEN)], [row(EVEN, model="resnet50")]), [
+    "other models": (partial(compare, [row(EVEN)], [row(EVEN, model="resnet50")]), [
         "No trial of A is one of B (model): sweep the same experiment into both.",
     ]),
     "a guess": (GUESS, [
@@ -91,22 +95,23 @@ LINES = {
         "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on "
         "both sides.",
     ]),
-    "equal top-1": (compare([SEEDS], [SEEDS], figures=("top1",)), ["Top-1 of B: 1 the same."]),
-    "open times": (compare([row([1.0, 1.03, 0.97])], [row([1.05, 1.08, 1.02])]), [
+    "equal top-1": (partial(compare, [SEEDS], [SEEDS], figures=("top1",)), ["Top-1 of B: 1 the same."]),
+    "open times": (partial(compare, [row([1.0, 1.03, 0.97])], [row([1.05, 1.08, 1.02])]), [
         "Time per image of B: 1 unknown.",
         "--rounds 8 (about 1 min more) tells more of times, on both sides.",
     ]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("comparison", "lines"), LINES.values(), ids=LINES)
-def test_what_two_sides_come_to(comparison: Comparison, lines: list[str]) -> None:
+@pytest.mark.parametrize(("make", "lines"), LINES.values(), ids=LINES)
+def test_what_two_sides_come_to(make: Make, lines: list[str]) -> None:
+    comparison = make()
     assert texts(comparison) == lines
     assert json.loads(format_json(comparison))["text"] == lines
 
 
 SIDES = {
-    "three trials": (three(), [
+    "three trials": (three, [
         "A: a; 3 trials; 1 × H200",
         "B: b; 3 trials; 1 × H200",
         "Not alike: torch 2.11.0 against 2.12.0.",
@@ -118,7 +123,7 @@ SIDES = {
         "No trial of A is one of B in all its fields, so the pairs are a guess.",
     ]),
     "another variant": (
-        compare([row(EVEN)], [row(EVEN, variant_definition={"files": "full", "cpu": ["Flip"]})]), [
+        partial(compare, [row(EVEN)], [row(EVEN, variant_definition={"files": "full", "cpu": ["Flip"]})]), [
         "A: a; 1 trial; 1 × H200",
         "B: b; 1 trial; 1 × H200",
         "Not alike: what the variant does.",
@@ -127,24 +132,24 @@ SIDES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("comparison", "lines"), SIDES.values(), ids=SIDES)
-def test_what_is_not_alike_stands_above(comparison: Comparison, lines: list[str]) -> None:
-    assert render.describe_sides(comparison) == lines
+@pytest.mark.parametrize(("make", "lines"), SIDES.values(), ids=SIDES)
+def test_what_is_not_alike_stands_above(make: Make, lines: list[str]) -> None:
+    assert render.describe_sides(make()) == lines
 
 
 UNMATCHED = {
     "out of memory": (BROKEN, [
         ["Not both ended ok: 1 trial", "batch 16 (ok in A, out of memory in B)"],
     ]),
-    "several": (compare([row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")]), [
+    "several": (partial(compare, [row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")]), [
         ["Several match: 1 trial", "batch 16 (2 in A, 1 in B)"],
     ]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("comparison", "lists"), UNMATCHED.values(), ids=UNMATCHED)
-def test_what_is_not_compared_is_listed(comparison: Comparison, lists: list[list[str]]) -> None:
-    assert render.list_uncompared_trials(comparison) == lists
+@pytest.mark.parametrize(("make", "lists"), UNMATCHED.values(), ids=UNMATCHED)
+def test_what_is_not_compared_is_listed(make: Make, lists: list[list[str]]) -> None:
+    assert render.list_uncompared_trials(make()) == lists
 
 
 def test_each_trial_has_a_row_under_each_figure() -> None:
@@ -171,7 +176,7 @@ def test_a_regression_is_marked_in_its_row() -> None:
 
 
 def test_likely_answers_and_missing_figures_are_marked_in_their_rows() -> None:
-    assert make_changes_grid(SINGLE).rows[0].cells[3].text == "slower, likely"
+    assert make_changes_grid(SINGLE()).rows[0].cells[3].text == "slower, likely"
     unlike = compare([row(EVEN)], [row(EVEN, images_per_epoch=None)])
     assert make_changes_grid(unlike).rows[0].cells[3].text == "other images"
     epochs = compare([row(EVEN, images_per_epoch=None)], [row(EVEN, images_per_epoch=None)])
@@ -231,19 +236,19 @@ SCHEMA = json.loads((Path(render.__file__).parent / "comparison.schema.json").re
 
 
 @pytest.mark.parametrize(
-    "comparison",
+    "make",
     [
-        three(),
-        three(0.05),
-        compare([row(EVEN)], [row(EVEN, model="resnet50")]),
-        compare([row(EVEN)], [row((), status="oom", endings="oom")], 0.05),
-        compare([row(EVEN)], [row(EVEN, images_per_epoch=None)]),
-        compare([row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")]),
+        three,
+        partial(three, 0.05),
+        partial(compare, [row(EVEN)], [row(EVEN, model="resnet50")]),
+        partial(compare, [row(EVEN)], [row((), status="oom", endings="oom")], 0.05),
+        partial(compare, [row(EVEN)], [row(EVEN, images_per_epoch=None)]),
+        partial(compare, [row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")]),
     ],
 )
-def test_data_is_what_the_schema_says(comparison: Comparison) -> None:
+def test_data_is_what_the_schema_says(make: Make) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(json.loads(format_json(comparison)), SCHEMA)
+    jsonschema.validate(json.loads(format_json(make())), SCHEMA)
 
 
 def test_the_schema_notices_what_it_does_not_know() -> None:

@@ -161,6 +161,7 @@ def test_a_heading_loses_its_last_clauses_and_no_half_word(text: str, short: str
     assert words.shorten_to_clauses(text, 41) == short
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "place", "expected"),
     [

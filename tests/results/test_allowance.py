@@ -179,6 +179,7 @@ def states(made: SweepState) -> list[tuple[str, str]]:
     return [(item.state, item.why) for item in made.list_planned_of_round(1)]
 
 
+@pytest.mark.slow
 def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
     other = work(tmp_path, 2, batch_size="16,32,64")
@@ -195,6 +196,7 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     assert [(row["cpus"], row["epoch_time_s"]) for row in own] == [(1, pytest.approx(4.0))] * 2
 
 
+@pytest.mark.slow
 def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
     made = sweep(tmp_path, 2, seconds=1.0, batch_size="64,128")

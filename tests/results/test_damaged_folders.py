@@ -349,6 +349,7 @@ def test_rounds_whose_first_is_damaged_do_not_count(
     assert merged[["repeats", "status"]].values.tolist() == [[rounds, "ok" if rounds else "missing"]]
 
 
+@pytest.mark.slow
 def test_a_damaged_group_is_measured_again_as_a_whole(place: Home) -> None:
     path = place.group()
     damage(path, FILES["half"])

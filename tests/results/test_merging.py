@@ -141,6 +141,7 @@ def test_something_else_under_one_id_is_left_out_and_named(tmp_path, capsys):
     assert f"{source} is left out" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_attempts_of_an_earlier_version_get_the_same_ids_wherever_they_are_merged(tmp_path):
     a, b, c, d, e = (tmp_path / name for name in "abcde")
     swept(a, "one", "16,32")
@@ -167,6 +168,7 @@ def test_attempts_of_an_earlier_version_get_the_same_ids_wherever_they_are_merge
     assert without_ids[0] == without_ids[1]
 
 
+@pytest.mark.slow
 def test_a_folder_of_an_earlier_version_goes_on_under_one_id(tmp_path):
     """Its further rounds belong to the first one that the earlier version measured, here and where it was merged."""
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
@@ -512,6 +514,7 @@ def contents(folder):
     return sorted((record["trial_id"], record["started_at"]) for record in stored)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(FOLDERS, st.randoms(use_true_random=False))
 def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(folders, chance):

@@ -86,6 +86,7 @@ def test_a_sweep_goes_on_beside_the_zip_file_and_packing_again_unites_both(folde
     assert members(folder) == before | new
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_target_packed", [False, True])
 def test_packed_folders_are_merged(folder: Path, tmp_path: Path, is_target_packed: bool) -> None:
     before = files(folder)

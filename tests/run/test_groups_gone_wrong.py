@@ -61,6 +61,7 @@ def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep
     assert counts(desk.sweep(*TWO)) == {"reused": 3}
 
 
+@pytest.mark.slow
 def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
     def aborts(order: TrialOrder) -> Iterator[scripted.Event]:
         yield from scripted.trains(order)

@@ -21,6 +21,7 @@ def run(code: str, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_only_shown_needs_no_frames(tmp_path: Path) -> None:
     code = f"""
 import sys

@@ -57,6 +57,7 @@ def sweep(folder: Path, nvml: Losing, script: Script) -> Ended:
         launcher.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "words"), [(0, "GPU is lost"), (1, "Unknown Error")])
 def test_a_lost_gpu_ends_the_sweep_after_its_trial_and_the_same_command_goes_on(
     tmp_path: Path, words: str, index: int

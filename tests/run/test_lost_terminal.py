@@ -58,6 +58,7 @@ def test_a_closed_pipe_ends_no_sweep(
     assert (tmp_path / "out" / "table.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_terminal_that_hangs_up_stops_the_sweep_resumably(
     tmp_path: Path, warm_command: WarmCommand
 ) -> None:

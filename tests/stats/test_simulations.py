@@ -74,6 +74,7 @@ def test_honesty(noise: str, rate: Callable[..., Rates]) -> None:
     assert min(covered) >= 0.92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_the_bound_of_a_choice_holds(ratio: tuple[int, int]) -> None:
     for number, (noise, rounds) in enumerate(itertools.product(NOISES, (2, 3, 5))):
@@ -127,6 +128,7 @@ def test_without_common_rounds_unequal_noise_is_judged_by_the_fewest_degrees() -
         assert rate_verdicts(map(claim_apart, tables), [0.0]).false <= 0.055
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim_table", [claim_steps, claim_others])
 def test_looks_after_each_round_cost_a_twentieth(claim_table: Callable[..., list[Claim]]) -> None:
     """Nine equal rows, looked at after each of eight rounds, and judged at the end: what stops is sure for good."""

@@ -65,6 +65,7 @@ def test_the_unit_changes_nothing():
     assert (other.error, other.seconds) == pytest.approx((one.error, 1000 * one.seconds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "kind"), [(64, 0.0), (100, 0.5), (200, 0.5), (1000, 0.9), (400, "stalls")])
 def test_a_standard_error_holds_the_truth_as_often_as_it_says(steps, kind):
     draw = np.random.default_rng(7)

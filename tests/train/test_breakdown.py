@@ -96,6 +96,7 @@ def test_without_it_the_columns_say_so(train):
 # ---------------------------------------------------------------- one process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "slow", "accumulate"),
     [
@@ -160,6 +161,7 @@ def test_communication_behind_the_backward_pass_is_hidden(train, where):
     assert result["comm_mib_per_step"] == pytest.approx(SLEEPY_MIB)
 
 
+@pytest.mark.slow
 def test_the_hook_averages_as_ddp_does(train):
     fields = {"model": MODELS + "tiny", "ranks": 2, "cpus": 2, "workers": 2, "accumulate": 2}
     plain, watched = (train(breakdown=on, **fields) for on in (False, True))

@@ -203,6 +203,7 @@ def test_a_broken_image_is_named(opened: Any, tmp_path: Path, write_images: Any,
     assert re.fullmatch(f"broken image {broken}: [^\n]+", reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cpu", "words"),
     [

@@ -65,6 +65,7 @@ def test_counting_leaves_a_trained_model_as_it_is():
     assert {p.device.type for p in model.parameters()} == {"cpu"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", catalog.WIDTH_MODELS)
 def test_width_changes_the_parameters(name):
     size = 28 if name in catalog.SMALL_MODELS else 224

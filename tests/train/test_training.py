@@ -144,6 +144,7 @@ def test_parameters_and_multiply_adds_are_counted(train):
 STREAM = {"epochs": None}
 
 
+@pytest.mark.slow
 def test_a_rate_is_that_of_the_loaders_though_they_had_filled_up(train):
     """Two workers need 0.24 s for a batch of 8; while the first step takes two seconds they make 8 batches ahead."""
     fields = {"model": MODELS + "slow_images_and_first_step", "batch_size": 8, "workers": 2, "prefetch": 4}

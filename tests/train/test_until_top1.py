@@ -88,6 +88,7 @@ def test_a_target_that_the_warm_up_reaches_waits_for_a_measured_epoch(train):
     assert result["top1_pct"] == top1(ran)[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [{}, TWO], ids=["one", "gloo"])
 def test_a_target_that_is_never_reached_is_a_result(train, where):
     ran = train(until_top1=99.0, epochs=3, **NEVER, **where)

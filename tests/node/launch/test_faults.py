@@ -165,6 +165,7 @@ def test_a_rank_with_a_faulty_gpu_gives_the_reason_not_the_rank_that_lost_it(tra
     assert ran.seconds < 20
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_stuck_when_another_dies_is_ended_soon(train) -> None:
     ran = train(
         model=MODELS + "second_rank_is_killed_and_first_is_stuck", data=None, ranks=2, cpus=2, timeout_s=120

@@ -185,6 +185,7 @@ def test_a_stop_interrupts_all(train_together, server):
     assert left(onlooker.seen, within=1) == []
 
 
+@pytest.mark.slow
 def test_a_job_that_was_done_does_not_count_where_its_neighbour_broke(train_together):
     whole, broken = train_together(
         {"model": MODELS + "tiny"}, {"model": MODELS + "breaks_at_the_end", "data": None}

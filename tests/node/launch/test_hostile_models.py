@@ -78,6 +78,7 @@ def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
     assert ran.seconds < 30, "and not a minute"
 
 
+@pytest.mark.slow
 def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
     ran = train(model="tests/train/user_models.py:images_never_come", workers=2, timeout_s=4)
     assert ran.status == "timeout"
