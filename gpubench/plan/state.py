@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason, make_memory_chain_key
 from gpubench.schema.record import FINAL, Record, Status, decide_group_ending, make_attempt_reference
 from gpubench.schema.trial import Trial
 from gpubench.schema.validation import InvalidValueError, convert_value
+from gpubench.stats.estimates import compute_interval_half_width_pct
 
 State = Literal["done", "run", "skip", "failed"]
 STALE_BY = ("torch", "torchvision", "torchcodec", "driver", "gpubench")
@@ -220,6 +222,102 @@ def plan_further_rounds(
     last = min(most, max(rounds, default=1) + 1) if is_open_ended else most
     for number in range(2, last + 1):
         yield number, plan_further_round(units, number, rounds, retry)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FurtherRounds:
+    """What further rounds of a plan have before them on one machine, by what is stored of it there."""
+
+    plan: Plan
+    records: Mapping[int, Mapping[str, Record]]
+    """Number of a round -> trial id -> the attempt that counts in it."""
+    environment: Mapping[str, Any]
+    """The versions of today."""
+    epoch_times: Mapping[str, Sequence[float]]
+    """Trial id -> the epoch times of all processes of its configuration, in seconds."""
+    questions: Sequence[Sequence[Collection[str]]] | None = None
+    """For each question that the table leaves open the ids of each row's trials; None where no question is asked."""
+    retry: frozenset[str] = frozenset()
+
+    def list_planned_by_round(self) -> Iterator[tuple[int, list[PlannedUnit]]]:
+        """The number of each further round, and what is to become of its units as things stand."""
+        rounds = self.plan.experiment.rounds
+        return plan_further_rounds(
+            self._list_unsettled_units(),
+            self.records,
+            most=rounds.most,
+            is_open_ended=rounds.is_open_ended,
+            retry=self.retry,
+        )
+
+    def list_planned(self, number: int, *, fresh: bool) -> list[PlannedUnit]:
+        """What is to become of the units of one further round. `fresh`: whatever is stored of it."""
+        rounds = {n: chosen for n, chosen in self.records.items() if n != number or not fresh}
+        return plan_further_round(self._list_unsettled_units(), number, rounds, self.retry)
+
+    def find_answered_round(self) -> int | None:
+        """The rounds after which the table leaves no question open, where that is what ends them; None else."""
+        if not self.plan.experiment.rounds.is_until_answered or self.questions != []:
+            return None
+        return None if self._select_measured_once_more(self._list_unsettled_units()) else max(self.records)
+
+    def list_unsure_units(self) -> list[Unit]:
+        """Those not known as well as --within asks for, though still more rounds would measure them.
+
+        What failed in a further round is reported as such.
+        """
+        if self.plan.experiment.rounds.within_pct is None:
+            return []
+        return self._select_measured_once_more(self._list_unsettled_units())
+
+    def _list_unsettled_units(self) -> list[Unit]:
+        """The units that further rounds measure as long as there are more rounds."""
+        settled = self._find_settled_unit_ids()
+        return [unit for unit in self._list_units_not_stale() if unit.unit_id not in settled]
+
+    def _list_units_not_stale(self) -> list[Unit]:
+        """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
+        first = self.records.get(1, {})
+        return [unit for unit in self.plan.units if not is_unit_stale(unit, first, self.environment)]
+
+    def _find_settled_unit_ids(self) -> set[str]:
+        """Ids of the units that need no further round: they are known well enough, or take part in no open question.
+
+        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
+        for questions. Nor do they go on for a question that can't be answered any more, because another of its trials
+        failed in a further round or was measured under other versions.
+        """
+        within_pct = self.plan.experiment.rounds.within_pct
+        if within_pct is not None:
+            return {
+                unit.unit_id
+                for unit in self.plan.units
+                if all(self._is_known_within(job, within_pct) for job in unit.jobs)
+            }
+        if self.questions is None:
+            return set()
+        units = self._select_measured_once_more(self._list_units_not_stale())
+        trials = {job.trial_id for unit in units for job in unit.jobs}
+        answerable = [rows for rows in self.questions if not any(trials.isdisjoint(row) for row in rows)]
+        questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
+        return {
+            unit.unit_id
+            for unit in units
+            if questioned.isdisjoint(job.trial_id for job in unit.jobs)
+            and all(self._has_enough_processes(job) for job in unit.jobs)
+        }
+
+    def _has_enough_processes(self, job: Job) -> bool:
+        return len(self.epoch_times[job.trial_id]) >= FEWEST_FOR_CERTAINTY
+
+    def _is_known_within(self, job: Job, within_pct: float) -> bool:
+        width_pct = compute_interval_half_width_pct(self.epoch_times[job.trial_id])
+        return self._has_enough_processes(job) and width_pct is not None and width_pct <= within_pct
+
+    def _select_measured_once_more(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those that still more rounds would measure: what failed in one is in no later one."""
+        after_all = self.plan.experiment.rounds.most + 1
+        return [item.unit for item in plan_further_round(units, after_all, self.records)]
 
 
 def list_units_by_round(

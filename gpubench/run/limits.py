@@ -118,7 +118,10 @@ class RoundsLimit:
     is_over_budget: bool = False
     """Whether further rounds were left out because the sweep had taken its --budget."""
     unsure: int = 0
-    """How many are not known as well as --within asks for, though still more rounds would measure them."""
+    """How many are not known as well as --within asks for, though still more rounds would measure them.
+
+    What the sweep has skipped is reported as such.
+    """
     answered: int | None = None
     """Rounds after which every question of the table is answered, where that ends the sweep."""
     is_resumable: bool = False
@@ -139,7 +142,10 @@ class RoundsLimit:
 
     def refresh_certainty(self, state: SweepState) -> None:
         """Looks how sure the figures are that the folder holds now."""
-        self.unsure, self.answered = state.count_unsure_units(), state.find_answered_round()
+        further = state.find_further_rounds()
+        unsure = further.list_unsure_units()
+        self.unsure = sum(unit.jobs[0].trial_id not in state.skips for unit in unsure)
+        self.answered = further.find_answered_round()
 
     def format_closing_line(self) -> str | None:
         if self.answered is not None:

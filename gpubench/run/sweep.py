@@ -344,7 +344,7 @@ class RunningRound:
             return
         standing = state.make_live_report()
         view.show_table(lambda: standing, at_once=True)
-        if state.find_answered_round() is not None:
+        if state.find_further_rounds().find_answered_round() is not None:
             time_left = TimeLeft(seconds=0)
         else:
             outlook = state.make_outlook_after_round(self.number, self.planned, over=True)

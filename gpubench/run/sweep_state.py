@@ -11,17 +11,14 @@ from gpubench.core.report import Report
 from gpubench.plan.estimate import Forecast, TimeEstimate, estimate_trial_times
 from gpubench.plan.outlook import SweepOutlook
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import KnownOutOfMemory, NodeCapacity, find_skip_reason
 from gpubench.plan.state import (
+    FurtherRounds,
     PlannedUnit,
     collect_out_of_memory,
     find_unit_ending,
-    is_unit_stale,
     merge_planned_rounds,
     plan_first_round,
-    plan_further_round,
-    plan_further_rounds,
 )
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
@@ -38,7 +35,6 @@ from gpubench.run.images import Wanted
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
-from gpubench.stats.estimates import compute_interval_half_width_pct
 from gpubench.store.work_claims import list_workers
 
 MOST_REWRITES = 10
@@ -174,17 +170,10 @@ class SweepState:
 
     def list_planned_of_all_rounds(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together, as things stand."""
-        asked, first = self.plan.experiment.rounds, self.list_planned_of_first_round()
-        if asked.most == 1:
+        first = self.list_planned_of_first_round()
+        if self.plan.experiment.rounds.most == 1:
             return first
-        later = plan_further_rounds(
-            self._list_unsettled_units(),
-            self.stored().rounds,
-            most=asked.most,
-            is_open_ended=asked.is_open_ended,
-            retry=self.retry,
-        )
-        return merge_planned_rounds(first, later)
+        return merge_planned_rounds(first, self.find_further_rounds().list_planned_by_round())
 
     def list_planned_of_round(self, number: int) -> list[PlannedUnit]:
         """What is to become of the units of a round that is about to begin.
@@ -193,83 +182,23 @@ class SweepState:
         """
         if number == 1:
             return self.list_planned_of_first_round()
-        rounds = {n: chosen for n, chosen in self.stored().rounds.items() if n != number or not self.fresh}
-        planned = plan_further_round(self._list_unsettled_units(), number, rounds, self.retry)
+        planned = self.find_further_rounds().list_planned(number, fresh=self.fresh)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
-    def find_answered_round(self) -> int | None:
-        """The rounds after which the table leaves no question open, where that is what ends them; None else."""
-        if not self.plan.experiment.rounds.is_until_answered or self.find_open_questions() != []:
-            return None
-        return (
-            None
-            if self._list_units_for_more_rounds(self._list_unsettled_units())
-            else max(self.stored().rounds)
+    def find_further_rounds(self) -> FurtherRounds:
+        """What further rounds have before them, by what is stored now."""
+        stored = self.stored()
+        return FurtherRounds(
+            plan=self.plan,
+            records=stored.rounds,
+            environment=self.runner.environment,
+            epoch_times={
+                job.trial_id: stored.times.get(self._make_configuration_key(job), ())
+                for job in self.plan.jobs
+            },
+            questions=self.find_open_questions() if self.plan.experiment.rounds.is_until_answered else None,
+            retry=self.retry,
         )
-
-    def count_unsure_units(self) -> int:
-        """How many units are not known as well as --within asks for, though still more rounds would measure them.
-
-        What failed in a further round, or was skipped, is reported as such.
-        """
-        if self.plan.experiment.rounds.within_pct is None:
-            return 0
-        units = self._list_units_for_more_rounds(self._list_unsettled_units())
-        return sum(unit.jobs[0].trial_id not in self.skips for unit in units)
-
-    def _list_unsettled_units(self) -> list[Unit]:
-        """The units that further rounds measure as long as there are more rounds."""
-        settled = self._find_settled_unit_ids()
-        return [unit for unit in self._list_units_not_stale() if unit.unit_id not in settled]
-
-    def _list_units_not_stale(self) -> list[Unit]:
-        """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
-        first, versions = self.find_counting_records(), self.runner.environment
-        return [unit for unit in self.plan.units if not is_unit_stale(unit, first, versions)]
-
-    def _find_settled_unit_ids(self) -> set[str]:
-        """Ids of the units that need no further round: they are known well enough, or take part in no open question.
-
-        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
-        for questions. Nor do they go on for a question that can't be answered any more, because another of its trials
-        failed in a further round or was measured under other versions.
-        """
-        rounds = self.plan.experiment.rounds
-        if rounds.within_pct is not None:
-            within_pct = rounds.within_pct
-            return {
-                unit.unit_id
-                for unit in self.plan.units
-                if all(
-                    (width_pct := compute_interval_half_width_pct(times)) is not None
-                    and width_pct <= within_pct
-                    for times in self._list_epoch_times_by_job(unit)
-                )
-            }
-        questions = self.find_open_questions() if rounds.is_until_answered else None
-        if questions is None:
-            return set()
-        units = self._list_units_for_more_rounds(self._list_units_not_stale())
-        trials = {job.trial_id for unit in units for job in unit.jobs}
-        answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
-        questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
-        return {
-            unit.unit_id
-            for unit in units
-            if questioned.isdisjoint(job.trial_id for job in unit.jobs)
-            and all(self._list_epoch_times_by_job(unit))
-        }
-
-    def _list_epoch_times_by_job(self, unit: Unit) -> list[Sequence[float]]:
-        """The epoch times of each job's configuration; none where they are fewer than a certainty needs."""
-        stored = self.stored().times
-        times = [stored.get(self._make_configuration_key(job), ()) for job in unit.jobs]
-        return [known if len(known) >= FEWEST_FOR_CERTAINTY else () for known in times]
-
-    def _list_units_for_more_rounds(self, units: Sequence[Unit]) -> list[Unit]:
-        """Those that still more rounds would measure: what failed in one is in no later one."""
-        after_all = self.plan.experiment.rounds.most + 1
-        return [item.unit for item in plan_further_round(units, after_all, self.stored().rounds)]
 
     def find_out_of_memory(self) -> KnownOutOfMemory:
         """What has run out of GPU memory on this kind of machine, by all that is known."""
