@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +139,9 @@ class RunningSweep:
         state.runner.claims.give_back()
         if late:  # others may have had the time
             self.queue.read_new_records()
-        planned, first = state.list_planned_of_all_rounds(), state.find_counting_records()
+        # What --fresh asks for was measured, here or by others.
+        planned = dataclasses.replace(state, fresh=False).list_planned_of_all_rounds()
+        first = state.find_counting_records()
         late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # What --retry asks for counts as left; it was tried all the same.
         endings = [item.ended or _find_bad_ending(item.unit, first) for item in planned]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import scripted
-from benches import Heard, run_with, sweep_of
+from benches import Ended, Heard, counts, run_with, sweep_of
 from scripted import Driver, Scripted
 
 from gpubench.analyze.audit import audit_folder
@@ -107,6 +107,20 @@ def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None
     # Nor does one try it again and again.
     assert run_with(failing, second, Heard(), has_tables=False).failed == 1
     assert queue.claim_turn(unit(plan, 8), 1)[0] == "done"
+
+
+def test_beside_others_a_fresh_sweep_counts_what_they_have_measured_as_done(tmp_path: Path) -> None:
+    plan = plan_of("cpu", batch_size="8,16")
+    run_with(Scripted(), sweep_in(tmp_path, plan), Heard(), has_tables=False)
+    first, second = sweep_in(tmp_path, plan, fresh=True), sweep_in(tmp_path, plan, fresh=True)
+    others: list[Ended] = []
+
+    def measure_beside(_: object) -> None:
+        if not others:
+            others.append(run_with(Scripted(), second, Heard(), has_tables=False))
+
+    ended = run_with(Scripted(), first, Heard(), emit=measure_beside, has_tables=False)
+    assert [counts(each) for each in (*others, ended)] == [{"ran": 1, "reused": 1}] * 2
 
 
 def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
