@@ -245,12 +245,12 @@ def _compute_time_ratios(
 ) -> Floats:
     """Time of an image of these rows by that of others; missing where one did not end ok.
 
-    Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
+    Of rows of several processes it is the figure that its interval belongs to, which may be over some of their rounds.
     """
     time, images = rows.get_positive_column("epoch_time_s"), rows.get_column("images_per_epoch")
     per_image = images[denominator] / images[numerator]
     ratio = time[numerator] / time[denominator] * np.where(np.isfinite(per_image), per_image, 1.0)
-    ratios: Floats = np.where(compared.is_by_some_rounds & ~np.isnan(ratio), np.exp(compared.log), ratio)
+    ratios: Floats = np.where(np.isnan(compared.log + ratio), ratio, np.exp(compared.log))
     return ratios
 
 
@@ -471,10 +471,7 @@ def _fill_energy_and_intervals(rows: RowArrays) -> None:
 
 def _compute_mean_interval_ends(means: LogMeans) -> tuple[Floats, Floats]:
     """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
-    half = means.compute_half_width()
-    return LogRatios(
-        log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)
-    ).compute_ends()
+    return LogRatios(log=means.mean, half=means.compute_half_width()).compute_ends()
 
 
 def _fill_top1_crossings(rows: RowArrays) -> None:

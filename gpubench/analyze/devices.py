@@ -47,8 +47,6 @@ def make_claims(rows: TableRows) -> list[Claim]:
 
 def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFinding]:
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
-    if not claims:
-        return []
     findings = [
         DevicesFinding(
             word=join_certainty_of_claims(members),

@@ -112,8 +112,6 @@ class LogRatios:
     log: Floats
     half: Floats
     """Half the width of the 95 % interval: infinite between unlike nodes, of which nobody knows what they differ by."""
-    is_by_some_rounds: npt.NDArray[np.bool_]
-    """Whether they are compared by the rounds that both have, and one has others, too."""
 
     def compute_ends(self, factor: Any = 1.0, shift: float = 0.0) -> tuple[Floats, Floats]:
         """Low and high end of `factor` × (ratio - `shift`), NaN where one is infinite."""
@@ -128,14 +126,8 @@ class LogRatios:
 
     def where(self, known: npt.NDArray[np.bool_], fallback: LogRatios | None = None) -> LogRatios:
         """These where they are known, else fallback, or none."""
-        log, half, some = (
-            (fallback.log, fallback.half, fallback.is_by_some_rounds) if fallback else (np.nan, np.nan, False)
-        )
-        return LogRatios(
-            log=np.where(known, self.log, log),
-            half=np.where(known, self.half, half),
-            is_by_some_rounds=np.where(known, self.is_by_some_rounds, some),
-        )
+        log, half = (fallback.log, fallback.half) if fallback else (np.nan, np.nan)
+        return LogRatios(log=np.where(known, self.log, log), half=np.where(known, self.half, half))
 
 
 def compute_row_ratios(
@@ -161,21 +153,17 @@ def compute_row_ratios(
             samples[a], samples[b], is_one_machine=bool(machine[a] == machine[b]), by_processes=by_processes
         )
         if samples.keys() >= {a, b}
-        else (np.nan, np.nan, False)
+        else (np.nan, np.nan)
         for a, b in zip(numerator.tolist(), denominator.tolist(), strict=True)
     ]
-    log, half, some = zip(*compared, strict=True) if compared else ((), (), ())
-    return LogRatios(
-        log=np.array(log, dtype=float),
-        half=np.array(half, dtype=float),
-        is_by_some_rounds=np.array(some, dtype=bool),
-    )
+    log, half = zip(*compared, strict=True) if compared else ((), ())
+    return LogRatios(log=np.array(log, dtype=float), half=np.array(half, dtype=float))
 
 
 def _compare_samples(
     numerator: list[Sample], denominator: list[Sample], *, is_one_machine: bool, by_processes: bool
-) -> tuple[float, float, bool]:
-    """The logarithm of a ratio, half its interval, and whether rounds that only one row has are left out."""
+) -> tuple[float, float]:
+    """The logarithm of a ratio, and half its interval."""
     sides = [numerator, denominator]
     if not by_processes and len({max(hosts.count_nodes(node) for _, node, _ in side) for side in sides}) > 1:
         sides = [[(turn, hosts.find_first_node(node), value) for turn, node, value in side] for side in sides]
@@ -185,11 +173,7 @@ def _compare_samples(
     if has_own_rounds and len(common) >= FEWEST_ROUNDS and not by_processes:
         pairs = estimate_log_ratio(*by_place).pairs
         assert pairs is not None, "there are several"
-        return (
-            pairs.center,
-            compute_interval_half_width(pairs, ALPHA / 2),
-            any(len(side) > len(common) for side in sides),
-        )
+        return pairs.center, compute_interval_half_width(pairs, ALPHA / 2)
     evidence = estimate_log_ratio(*(dict(enumerate(value for *_, value in side)) for side in sides))
     welch = evidence.welch
     assert welch is not None, "each row has several processes"
@@ -200,7 +184,7 @@ def _compare_samples(
         half = float(compute_t_quantile(1 - ALPHA / 2, min(map(len, sides)) - 1)) * welch.error
     else:
         half = compute_interval_half_width(welch, ALPHA / 2)
-    return evidence.center, half, False
+    return evidence.center, half
 
 
 def compute_node_shares(nodes: Collection[str]) -> dict[str, float]:

@@ -70,8 +70,6 @@ def make_claims(rows: TableRows) -> list[Claim]:
 
 def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeFinding]:
     """What the decided claims come to, a finding a series."""
-    if not claims:
-        return []
     findings = []
     for _, group in itertools.groupby(claims, key=lambda claim: claim.series):
         steps = list(group)

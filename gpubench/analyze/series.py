@@ -68,7 +68,7 @@ def combine_codes(size: int, columns: Iterable[Codes]) -> Codes:
     """
     combined = np.zeros(size, dtype=np.int64)
     for codes in columns:
-        wide = combined * (codes.max(initial=-1) + 2) + codes + 1
+        wide = combined * (codes.max(initial=-1) + 2) + codes
         combined = pd.factorize(wide)[0].astype(np.int64)
     return combined
 

@@ -22,7 +22,7 @@ of it are on the same side."""
 
 def format_half_up(value: float, digits: int) -> str:
     """`round_half_up` with commas: `1,234.5`. In a third of the time, for all but few numbers."""
-    if type(value) is float and digits >= 0:
+    if type(value) is float:
         units = value * 10.0**digits
         if -1e9 < units < 1e9 and abs(units % 1 - 0.5) > _FAR:
             return f"{value:z,.{digits}f}"

@@ -164,9 +164,9 @@ def test_the_first_size_that_ran_out_of_memory_is_named() -> None:
 
 
 def test_each_network_has_a_choice_of_its_own_with_its_own_claims() -> None:
-    models = ["resnet18"] * 3 + ["resnet50"] * 3
-    rows = measure([500, 900, 1000, 100, 130, 131], [1, 2, 4, 2, 4, 8], QUIET, model=models)
-    rows.summary["batch_size"] = [8, 16, 32] * 2
+    models = ["resnet18"] * 3 + ["resnet50"] * 3 + ["lenet"]  # of one size there is nothing to choose
+    rows = measure([500, 900, 1000, 100, 130, 131, 9], [1, 2, 4, 2, 4, 8, 1], QUIET, model=models)
+    rows.summary["batch_size"] = [8, 16, 32, 8, 16, 32, 8]
     decided = decide_claims(make_claims(rows))
     first, second = make_findings(rows, decided)
     assert (first.label, second.label) == ({"model": "resnet18"}, {"model": "resnet50"})

@@ -85,6 +85,8 @@ def test_the_first_gpus_are_alike_and_are_no_others() -> None:
     first, both, second, third = fields.encode_workload_field("gpu_ids", ()).tolist()
     assert first == both
     assert len({first, second, third}) == 3
+    others = fields_of({"gpu_ids": (1,), "gpus": 1}, {"gpu_ids": (2, 3), "gpus": 2})
+    assert others.list_varied_fields() == ("gpus", "gpu_ids")
 
 
 def test_of_three_times_and_more_the_farthest_tells_nothing_of_their_scatter() -> None:

@@ -215,6 +215,8 @@ def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> 
     assert dict(guess.unlike) == {"precision": (("fp32",), ("bf16",))}
     sure = compare(a, [{**each, "precision": "fp32"} for each in b], 0.05)
     assert (len(sure.regressions), sure.broken_trials, sure.compute_exit_code()) == (1, [(11, 13)], 3)
+    elsewhere = compare([row(STEADY)], [row(STEADY, gpu_name="H100", driver="550")])
+    assert dict(elsewhere.unlike) == {"gpu_name": (("H200",), ("H100",))}, "of one side no driver is known"
 
 
 def test_where_nothing_can_be_compared_it_says_why() -> None:
@@ -333,6 +335,10 @@ def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:
     )
     assert {answer(changes["time"]) for changes in by_size.values()} == {("more", "sure")}
     assert answer(by_size[64]["memory"]) == ("less", "sure")
+    sizes = h200x2.summary["batch_size"]
+    unknown = h200x2.summary.assign(batch_size=sizes.where(h200x2.summary["strategy"] != "dp"))
+    comparison = compare_field_values(replace(h200x2, summary=unknown), "batch_size", (16, 32))
+    assert (comparison.a.trials, comparison.b.trials) == (2, 2)
     for wrong in (("ddp", "fsdp"), ("fsdp", "dp")):
         with pytest.raises(UsageError, match=r"has strategy=fsdp$"):
             compare_field_values(h200x2, "strategy", wrong)

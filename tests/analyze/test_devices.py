@@ -48,7 +48,8 @@ def test_a_baseline_without_a_rate_and_the_row_itself_are_no_comparison() -> Non
 
 
 def test_rows_that_only_serve_groups_of_jobs_are_not_compared() -> None:
-    assert devices.make_claims(make_table(ROWS, has_only_baselines=True)) == []
+    assert devices.make_claims(make_table(ROWS[::-1])) != []
+    assert devices.make_claims(make_table(ROWS[::-1], has_only_baselines=True)) == []
 
 
 def test_on_a_cpu_ranks_are_the_devices() -> None:

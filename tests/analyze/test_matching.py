@@ -101,6 +101,8 @@ def test_what_follows_from_the_field_that_is_compared_may_differ(
         apart,
     )
     assert match([a], [b]).apart == (("optimizer", "lr"))
+    old = row(optimizer=None, lr=0.05)
+    assert match([old], [b], ["optimizer"]).apart == apart
 
 
 def test_a_strategy_follows_from_how_many_devices_there_are_unless_it_was_asked_for() -> None:

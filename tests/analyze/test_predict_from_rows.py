@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -238,6 +239,8 @@ def test_another_allowance_is_noted_and_the_same_one_preferred(tmp_path: Path) -
     group = answer(made_up_rows.folder(tmp_path / "few", few, alone(32)))
     (note,) = group.jobs[0].notes
     assert (note.code, note.figures) == ("another-allowance", {"field": "cpus", "wanted": 8, "value": 4})
+    silent = made_up_rows.folder(tmp_path / "silent", alone(16, resolved={"cpus": None}), alone(32))
+    assert answer(silent).jobs[0].notes == ()
     both = made_up_rows.folder(tmp_path / "both", few, alone(16), alone(32))
     assert answer(both).jobs[0].alone_s == 4.0
 
@@ -278,7 +281,10 @@ def test_without_jobs_there_is_nothing_to_predict(tmp_path: Path) -> None:
 
 
 def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
-    path = made_up_rows.folder(tmp_path, alone(16), together(16, [2.0, 1.6], [1.5, 2.0], "10:00"))
+    unpredicted = together(32, [2.0, 1.6], [1.5, math.nan], "11:00")
+    path = made_up_rows.folder(
+        tmp_path, alone(16), together(16, [2.0, 1.6], [1.5, 2.0], "10:00"), unpredicted
+    )
     (group,) = predict.collect_past_predictions([read_folder(path, str)], FAR).groups
     assert isinstance(group, PredictedGroup)
     assert [(job.slowdown, job.measured) for job in group.jobs] == [(1.5, 2.0), (2.0, 1.6)]

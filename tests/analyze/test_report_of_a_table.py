@@ -60,6 +60,19 @@ def test_rows_of_one_process_or_seed(
         assert each.code in {**words.TABLE_WARNINGS, **words.ROW_WARNINGS}
 
 
+def test_a_first_batch_that_is_much_of_an_epoch_is_told_by_its_share() -> None:
+    rows = [
+        {"epoch_time_s": [4.0, 4.0], "first_batch_s": first, "batch_size": size}
+        for size, first in ((16, 2.0), (32, 1.0), (64, 0.1))
+    ]
+    (warning,) = find_evidence_warnings(describe_table("whole epochs"), make_table(rows))
+    assert (warning.code, warning.rows, warning.figures) == (
+        "first-batch",
+        (10, 11),
+        {"low": 0.25, "high": 0.5},
+    )
+
+
 def test_tries_of_memory_need_no_further_processes_and_tell_nothing_of_sharing() -> None:
     table = make_table([{"epoch_time_s": [1.0], "group": "two", "unit": 0}], is_of_tries=True)
     assert find_evidence_warnings(describe_table(is_of_tries=True), table) == []
@@ -141,6 +154,7 @@ def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     titan = committed.folder("titan-xp-2021")
     empty, reasons = [], {}
     for report in make_folder_reports([read_folder(titan, pytest.fail)]):
+        assert report.facts.is_published
         ended = {row for line in report.rows if line.status == "ok" for row in line.labels}
         empty += [
             row for row in report.figures if report.figures[row]["gpu_mem_mib"] is None and row in ended

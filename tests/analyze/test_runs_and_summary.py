@@ -72,6 +72,9 @@ def test_times_are_geometric_means_and_other_figures_medians() -> None:
     assert row["doubts"] == "spread"
     assert members["run"].tolist() == [0, 1, 2]
     assert members["is_ok"].all()
+    row = build_table_summary(build_runs(rows), (), is_of_tries=True)[0].iloc[0]
+    assert (row["gpu_mem_mib"], row["images_per_epoch"]) == (20.0, 1000)
+    assert row[["epoch_time_s", "epoch_time_source"]].isna().all()
 
 
 def test_what_did_not_end_ok_is_counted_and_adds_no_figure() -> None:
@@ -365,7 +368,9 @@ def test_a_group_that_lacks_a_job_keeps_the_gain_of_its_runs() -> None:
             solo_epoch_time_s=2.0,
         )
     ]  # fmt: skip
-    assert build(*jobs)["overlap_gain"].tolist() == [0.3, 0.3]
+    summary = build(*jobs)
+    assert summary["overlap_gain"].tolist() == [0.3, 0.3]
+    assert summary["slowdown"].tolist() == pytest.approx([1.25, 1.25])
 
 
 def test_what_lies_between_processes_is_told_where_each_tells_its_own_error() -> None:
@@ -395,6 +400,7 @@ def test_energy_and_its_interval_belong_to_the_images() -> None:
     assert row["edp_js"] == pytest.approx(400.0)
     assert row["images_per_joule_low"] == pytest.approx(5.0 * math.exp(-half))
     assert row["images_per_joule_high"] == pytest.approx(5.0 * math.exp(half))
+    assert build(make_row(2.0, energy_j=0.0)).iloc[0][["images_per_joule", "edp_js"]].isna().all()
 
 
 def test_a_top1_was_crossed_where_every_seed_did() -> None:
@@ -424,6 +430,7 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
     row = folder.summary.query("batch_size == 128 and strategy == 'ddp'").iloc[0]
     assert [round(row[name], 2) for name in ("speedup", "speedup_low", "speedup_high")] == [1.64, 1.52, 1.78]
     assert folder.select_ok_runs_of_row(row.name)["round"].tolist() == [1, 2, 3]
+    assert [round(row[f"strong_efficiency_{end}_pct"]) for end in ("low", "high")] == [76, 89]
     assert make_table_sheet([folder]).format_csv().count("\n") == 19
 
 

@@ -54,7 +54,9 @@ def test_what_differs_and_what_is_the_same_inside_a_point(difference: float, wor
 
 def test_one_seed_decides_nothing_and_that_is_told_of_ways_that_change_what_is_learned() -> None:
     def compare(field: str, *values: object) -> list[Top1Finding]:
-        rows = [row([60.0 + 20 * number], **{field: value}) for number, value in enumerate(values)]
+        rows = [
+            row([60.0 + 20 * number] * (1 + number), **{field: value}) for number, value in enumerate(values)
+        ]
         return answer(make_table(rows, varied=(field,)))
 
     (finding,) = compare("precision", "fp32", "bf16")

@@ -50,7 +50,11 @@ TESTS: dict[str, tuple[str, ...]] = {
         "plan/test_rounds.py",
     ),
     "gpubench/results/counting.py": ("results/test_counting.py",),
-    "gpubench/results/plans.py": ("results/test_merging.py",),
+    "gpubench/results/plans.py": (
+        "results/test_plans.py",
+        "run/test_begun_by_epochs.py",
+        "results/test_merging.py",
+    ),
     "gpubench/results/unite.py": ("results/test_merging.py",),
     "gpubench/store/holder.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
     "gpubench/store/work_claims.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),

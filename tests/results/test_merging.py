@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from earlier_version import as_earlier_version
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from swept import swept
 
@@ -405,6 +406,9 @@ def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path
             path = Results(root).make_attempt_file_path("records", unit_id, "1", "json")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(record))
+        log = Results(root).make_log_path("jaa1", "1")
+        log.parent.mkdir(parents=True)
+        log.write_text(started_at)
         return root
 
     sources = [Results(folder("a", "2026-01-01")), Results(folder("b", "2026-01-02"))]
@@ -419,6 +423,9 @@ def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path
         (solo,) = job["together"]["solos"]
         assert solos[solo["attempt_id"]]["started_at"] == job["started_at"]
         assert job["attempt_id"] == group["attempt_id"] != solo["attempt_id"]
+        log = Results(target).make_log_path("jaa1", job["attempt_id"])
+        assert log.read_text() == job["started_at"]
+    assert len(Results(target).list_logs("jaa1")) == 2
 
 
 def test_one_folder_gets_its_tables_anew(tmp_path, capsys):
@@ -517,6 +524,7 @@ def contents(folder):
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(FOLDERS, st.randoms(use_true_random=False))
+@example([{"taa1": ["u", "v"]}, {"taa1": ["v"]}], random.Random(0))
 def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(folders, chance):
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)

@@ -18,7 +18,7 @@ from gpubench.plan.plan import expand_experiment
 from gpubench.plan.shards import Shard, select_shard
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
-from gpubench.results.plans import PlanFacts, StoredPlan, read_stored_plans
+from gpubench.results.plans import PlanFacts, StoredPlan, find_last_folder_use, read_stored_plans
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 
@@ -77,6 +77,8 @@ def test_a_clock_that_was_set_back_changes_no_order(tmp_path: Path) -> None:
     (later,) = (tmp_path / "plans").glob("a-*")
     later.write_text(re.sub(r'stored_at = "\d{4}', 'stored_at = "1999', later.read_text()))
     assert [name for name, _ in stamps(tmp_path)] == ["b", "a"]
+    latest = max(stamp.format_stored_at_local() for _, stamp in stamps(tmp_path))
+    assert find_last_folder_use(Results(tmp_path)) >= latest  # a trial began after it
 
 
 def unstamped(folder: Path) -> None:

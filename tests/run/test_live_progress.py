@@ -152,6 +152,8 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     found = shown(unit, jobs)
     assert (found.step, found.epoch, found.left.seconds) == (500, 1, pytest.approx(30 * 0.75 / 0.25 + 7))
     assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (300.0, 60.0, 30.0)
+    assert shown(unit, [far, over, over]).step == 500
+    assert shown(unit, [over, over, over]).left.seconds == pytest.approx(7)
 
 
 def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:

@@ -72,6 +72,7 @@ def test_a_further_round_of_which_nothing_is_to_be_measured_is_the_last() -> Non
         elif isinstance(event, UnitTurn):
             schedule.hand_back_outcome(RAN)
     assert numbers == [1, 2]
+    assert go([], rounds=2, units=0) == ["round 1", "end"]
 
 
 def test_beside_others_it_goes_over_the_plan_until_all_that_is_left_is_theirs() -> None:

@@ -51,6 +51,8 @@ def test_an_end_has_two_and_a_quarter_per_cent() -> None:
     assert words([by_pairs(0.0226), by_pairs(0.4)]) == ["likely", "unknown"]
     assert words([by_pairs(0.4), by_pairs(0.0224, +1)]) == ["unknown", "sure"]
     assert words([by_pairs(0.4), by_pairs(0.0226, +1)]) == ["unknown", "likely"]
+    unknown, likely = decide_claims([by_pairs(0.4, +1), by_pairs(0.0226, +1)])
+    assert (likely.shows("more"), likely.shows("less"), unknown.shows("more")) == (True, False, False)
 
 
 def test_the_front_shows_falls_and_the_back_rises() -> None:

@@ -26,6 +26,7 @@ def half_width(line: MemoryLine, batch: float) -> float:
 def test_a_line_worked_by_hand():
     found = fit_memory_line(WORKED)
     assert found is not None
+    assert fit_memory_line(WORKED[:2]) is None
     assert (found.slope, found.predict_mib(0), found.error) == pytest.approx((9.9, 75.0, (24_500 / 2) ** 0.5))
     # Student's t of 97.5 % with two degrees of freedom is 4.3027; 1 + 1 / 4 + 250² / 50,000 = 2.5.
     assert half_width(found, 500) == pytest.approx(4.3027 * (24_500 / 2 * 2.5) ** 0.5, rel=1e-4)

@@ -187,7 +187,7 @@ def test_a_heart_beats_half_a_minute_after_the_claim_and_after_each_beat(tmp_pat
     claims.claim_item(ITEM)
     path = ITEM.make_claim_path(tmp_path, 1)
     beats = []
-    for seconds in (HEARTBEAT_S, HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 2):
+    for seconds in (30.0, 31.0, 61.0, 62.0):
         os.utime(path, (1, 1))
         clock.now = 1000.0 + seconds
         claims.touch_heartbeat()
@@ -302,6 +302,17 @@ def test_of_this_boot_and_namespace_all_is_known() -> None:
     assert GONE.fate == "dead"
     assert replace(GONE, pid_namespace="another").fate == "unknown"
     assert ELSEWHERE.fate == "unknown"
+
+
+def test_a_process_that_proc_hides_is_there_where_its_kernel_denies_a_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def deny(pid: int, sign: int) -> None:
+        raise PermissionError if (pid, sign) == (GONE.pid, 0) else ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", deny)
+    assert GONE.fate == "unknown"
+    assert replace(GONE, pid=GONE.pid + 1).fate == "dead"
 
 
 def test_where_no_boot_is_known_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:

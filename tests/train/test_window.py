@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.schema.window import count_block_steps, count_window_steps
+from gpubench.schema.window import count_block_steps, count_missing_warm_up_steps, count_window_steps
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,25 @@ def test_a_window_has_steps_for_its_seconds_in_whole_blocks(
     window_s: float, step_s: float, block: int, plain: int, steps: int
 ) -> None:
     assert count_window_steps(window_s, step_s, block, plain) == steps
+
+
+@pytest.mark.parametrize(
+    ("step_s", "wave", "missing"),
+    [
+        ([9.0, 0.25, 0.25], 0, 2),
+        ([9.0, 0.5, 0.5], 0, 0),
+        ([9.0, 0.5, 0.5], 4, 4),  # a wave behind what loaders held ready
+        ([0.5, 0.125, 0.125, 0.25], 1, 3),
+    ],
+)
+def test_a_warm_up_goes_on_to_its_second_and_for_a_wave(step_s: list[float], wave: int, missing: int) -> None:
+    assert count_missing_warm_up_steps(step_s, wave) == missing
+
+
+def test_a_block_holds_whole_waves_averagings_and_pairs() -> None:
+    assert count_block_steps(3, None, breakdown=False) == (3, 1)
+    assert count_block_steps(0, 4, breakdown=True) == (4, 4)
+    assert count_block_steps(3, 5, breakdown=True) == (30, 10)
 
 
 @given(
