@@ -52,6 +52,8 @@ def format_csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
     A number stays one, negative or not; text that a spreadsheet would run stays text.
     """
+    if value is None:  # half of a large table
+        return ""
     if isinstance(value, str):
         return _format_text_cell(value)
     text = format_cell(value, digits)
@@ -60,7 +62,8 @@ def format_csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
 
 @functools.lru_cache(1 << 12)  # most of a large table are a few words, over and over
 def _format_text_cell(value: str) -> str:
-    text = HIDDEN.sub(" ", format_cell(value))
+    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
+    text = HIDDEN.sub(" ", format_cell(value)).replace("\r", " ")
     return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
 
 
@@ -73,9 +76,5 @@ def format_csv(
         out.write("\ufeff")
     writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
-    # The csv module leaves a lone carriage return unquoted, and readers end the row there.
-    writer.writerows(
-        [format_csv_cell(value, digits, dialect.decimal).replace("\r", " ") for value in values]
-        for values in rows
-    )
+    writer.writerows([format_csv_cell(value, digits, dialect.decimal) for value in values] for values in rows)
     return out.getvalue()
