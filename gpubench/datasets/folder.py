@@ -100,11 +100,6 @@ def list_images(
     ]
 
 
-def list_classes(root: str | os.PathLike[str]) -> list[str]:
-    """Names of the classes, in the order of their indices. Raises UsageError for a folder without images."""
-    return _list_class_names(list_images_by_split(root))
-
-
 def select_evenly_over_classes(labels: Sequence[int], limit: int) -> list[int]:
     """Positions of the first `limit` images, taken from the classes in turn; in ascending order."""
     seen: dict[int, int] = {}

@@ -112,7 +112,7 @@ def image_folder(given: Path | None) -> Iterator[str]:
 
 
 def crop_resize(root: str) -> DataSpec:
-    classes = len(folder.list_classes(root))
+    classes = folder.collect_folder_facts(root).num_classes
     cpu = parse_transforms(catalog.VARIANTS["crop-resize"].cpu, SIZE)
     return DataSpec(kind="folder", root=root, input_size=SIZE, num_classes=classes, cpu=cpu)
 

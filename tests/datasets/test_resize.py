@@ -18,7 +18,6 @@ def stems(root: Path, split: str) -> list[tuple[str, str, int]]:
 def test_the_copy_has_the_same_classes_names_and_split(flat: Path, tmp_path: Path) -> None:
     facts = resize.resize_folder(flat, tmp_path / "small", size=24)
     assert facts.size == 24
-    assert folder.list_classes(tmp_path / "small") == folder.list_classes(flat)
     for split in ("train", "val"):
         assert stems(tmp_path / "small", split) == stems(flat, split)
         for path, _ in folder.list_images(tmp_path / "small", split):
