@@ -139,16 +139,36 @@ class RunningSweep:
         state.runner.claims.give_back()
         if late:  # others may have had the time
             self.queue.read_new_records()
-        # What --fresh asks for was measured, here or by others.
-        planned = dataclasses.replace(state, fresh=False).list_planned_of_all_rounds()
-        first = state.find_counting_records()
+        planned, first = self._list_planned_at_end(), state.find_counting_records()
         late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # What --retry asks for counts as left; it was tried all the same.
-        endings = [item.ended or _find_bad_ending(item.unit, first) for item in planned]
+        own = {
+            record.trial_id: record
+            for record in state.records
+            if record.round == 1 and (record.trial_id, record.attempt_name) in state.measured
+        }  # --fresh may have failed here where an older attempt counts
+        endings = [
+            item.ended or _find_bad_ending(item.unit, first) or _find_bad_ending(item.unit, own)
+            for item in planned
+        ]
         summary.failed, summary.timed_out = endings.count("failed"), endings.count("timeout")
-        summary.reused = max(0, sum(item.state == "done" for item in planned) - summary.ran)
-        remaining = (item for item, bad_ending in zip(planned, endings, strict=True) if not bad_ending)
+        remaining = [item for item, bad_ending in zip(planned, endings, strict=True) if not bad_ending]
+        summary.reused = sum(
+            item.state == "done" and item.unit.jobs[0].trial_id not in own for item in remaining
+        )
         summary.elsewhere = sum(item.state == "run" for item in remaining)
+
+    def _list_planned_at_end(self) -> list[PlannedUnit]:
+        """What is to become of each unit. What --fresh asks for is done where it was measured since the sweep began."""
+        if not self.state.fresh:
+            return self.state.list_planned_of_all_rounds()
+        planned = dataclasses.replace(self.state, fresh=False).list_planned_of_all_rounds()
+        return [
+            PlannedUnit(item.unit, "run")
+            if item.state == "done" and not self.queue.has_been_measured(item.unit, 1)
+            else item
+            for item in planned
+        ]
 
     def write_tables_if_due(self) -> None:
         """Writes the tables every few seconds, of what is known here."""

@@ -182,6 +182,10 @@ class WorkQueue:
             {name: gets.get(name) for name in ALLOTTED if trial.get(name) is None}
         )
 
+    def has_been_measured(self, unit: Unit, number: int) -> bool:
+        """Whether this sweep has run it in this round, or somebody else since it began."""
+        return (unit.unit_id, number) in self.ran or self._is_done_by_others(unit, number)
+
     def _is_done_by_others(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
         return any((job.trial_id, self._make_machine_kind(job), number) in self._done for job in unit.jobs)

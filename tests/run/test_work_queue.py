@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import scripted
@@ -109,18 +110,27 @@ def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None
     assert queue.claim_turn(unit(plan, 8), 1)[0] == "done"
 
 
-def test_beside_others_a_fresh_sweep_counts_what_they_have_measured_as_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("script", "came_of_it"),
+    [(None, {"ran": 1, "reused": 1}), (scripted.raises, {"ran": 1, "failed": 1, "reused": 1})],
+    ids=["ok", "failed"],
+)
+def test_beside_others_a_fresh_sweep_counts_what_was_measured_by_whom(
+    tmp_path: Path, script: Any, came_of_it: dict[str, int]
+) -> None:
+    """All of it counts from an older sweep, too."""
     plan = plan_of("cpu", batch_size="8,16")
     run_with(Scripted(), sweep_in(tmp_path, plan), Heard(), has_tables=False)
     first, second = sweep_in(tmp_path, plan, fresh=True), sweep_in(tmp_path, plan, fresh=True)
-    others: list[Ended] = []
+    beside: list[Ended] = []
 
     def measure_beside(_: object) -> None:
-        if not others:
-            others.append(run_with(Scripted(), second, Heard(), has_tables=False))
+        if not beside:
+            launcher = Scripted(lambda _: script) if script else Scripted()
+            beside.append(run_with(launcher, second, Heard(), has_tables=False))
 
     ended = run_with(Scripted(), first, Heard(), emit=measure_beside, has_tables=False)
-    assert [counts(each) for each in (*others, ended)] == [{"ran": 1, "reused": 1}] * 2
+    assert [counts(each) for each in (*beside, ended)] == [came_of_it, {"ran": 1, "reused": 1}]
 
 
 def test_what_was_interrupted_elsewhere_is_run(tmp_path: Path) -> None:
