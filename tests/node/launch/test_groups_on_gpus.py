@@ -44,6 +44,7 @@ def sweep(folder: Path, *options: str) -> tuple[list[Record], list[Record]]:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_two_jobs_on_one_gpu_have_figures_of_their_own(tmp_path: Path) -> None:
     jobs = ("--job", "batch_size=32,gpu_ids=0", "--job", "batch_size=128,gpu_ids=0")
     options = ("--precision", "bf16", "--set", "train_images=6400", "--window", "4s")
