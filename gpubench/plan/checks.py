@@ -72,10 +72,10 @@ def _list_device_problems(case: TrialContext) -> Iterator[str]:
             yield "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
         if t.launch_cpu != "free":
             yield "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
-    for name, facts in catalog.STRATEGIES.items():
-        for field in facts.own_fields:
-            if name != t.strategy and getattr(t, field) is not None:
-                yield f"{field} belongs to strategy {name}: leave it out with {t.strategy}"
+    for field in catalog.OWN_FIELDS:
+        if field not in strategy.own_fields and getattr(t, field) is not None:
+            owners = [name for name, facts in catalog.STRATEGIES.items() if field in facts.own_fields]
+            yield f"{field} belongs to strategy {' or '.join(owners)}: leave it out with {t.strategy}"
     if strategy.needs_gpu and on_cpu:
         yield (
             f"strategy {t.strategy} needs GPUs: on a CPU take ddp with processes in their place "

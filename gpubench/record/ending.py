@@ -70,10 +70,8 @@ def merge_measured_columns(
     if status != "ok":
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
-        return kept, {
-            c.name: format_ending(status, reason) for c in MEASURED if c.name not in ("doubts", *kept)
-        }
-    names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
+        return kept, {name: format_ending(status, reason) for name in EXPLAINED_COLUMNS if name not in kept}
+    names = [name for name in EXPLAINED_COLUMNS if alone or name not in OF_GROUPS]
     why = {**missing, **(dict.fromkeys(OF_GPUS, REASONS["no-gpu"]) if not gpu_uuids else {})}
     return result, {n: why.get(n, REASONS["not-reported"]) for n in names if result.get(n) is None}
 
@@ -116,6 +114,16 @@ def collect_provenance(
     return {**seen, "gpu_mem_mib": facts, "gpu_mem_source": facts}
 
 
+EXPLAINED_COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            *(column.name for column in MEASURED if column.name != "doubts"),
+            *gpu_figures.COLUMNS,
+            *energy_figures.COLUMNS,
+        )
+    )
+)
+"""Columns of which a record tells why they are empty: what watching fills is among them wherever trials.csv has it."""
 OF_GPUS = frozenset({
     *(c.name for c in MEASURED if c.name.startswith("gpu_")), *gpu_figures.COLUMNS, *energy_figures.COLUMNS,
     "idle_power_w", "energy_to_top1_j",

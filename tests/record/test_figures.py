@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from gpubench.node.watch import metrics
+from gpubench.record.ending import EXPLAINED_COLUMNS
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.schema.codes import REASONS
-from gpubench.schema.columns import MEASURED
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import WatchedTrial, Window
 
@@ -212,8 +212,7 @@ def test_more_cpu_time_than_there_is_is_no_share() -> None:
 
 
 def every_column(got: WatchedFigures) -> None:
-    known = {column.name for column in MEASURED}
-    assert got.result.keys() <= known
+    assert got.result.keys() <= set(EXPLAINED_COLUMNS)
     assert {c for c, v in got.result.items() if v is None} == got.missing.keys()
     assert all(got.missing.values())
     assert got.provenance.keys() == {c for c, v in got.result.items() if v is not None}
