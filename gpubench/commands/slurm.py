@@ -65,6 +65,8 @@ def slurm(
     experiment = read_experiment(path, options, has_gpu=gpus > 0)
     folder = choose_results_folder(out, experiment).absolute()
     file = [str(path.absolute())] if path else []
+    for word in (str(Path.cwd()), *file, *sweep_words, str(folder)):
+        _check_utf8(word)
     script = BatchScript(
         name=experiment.name,
         command=[*_make_gpubench_command(), "sweep", *file, *sweep_words, "--out", str(folder), "--yes"],
@@ -107,6 +109,14 @@ def slurm(
     else:
         sys.stdout.write(script.format_script())
     return 0
+
+
+def _check_utf8(word: str) -> None:
+    """Raises UsageError for what no job script can hold."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{word} is no UTF-8 text, as a job script is: rename it") from None
 
 
 def _make_gpubench_command() -> list[str]:

@@ -80,6 +80,7 @@ def test_cpus_are_asked_for_by_task_or_by_gpu(place: Place) -> None:
         (("--", "a.toml"), 2, "a.toml: the experiment file stands before --"),
         (("--time", "2h", "--", *TINY), 2, "--time: '2h' is no time of SLURM's"),
         (("--submit", "--", *TINY), 4, "no sbatch on this machine"),
+        (("--out", "runs-\udcff", "--", *TINY), 2, "runs-\\udcff is no UTF-8 text"),
     ],
 )
 def test_what_is_refused_is_said_in_one_line(
