@@ -3,7 +3,7 @@
     GpubenchError
     ├── UsageError         2   what was asked for is wrong or senseless
     ├── UnusableError      4   this machine, the data or the results folder can't be used
-    └── ResumableError    75  a signal asked to stop, and the same command goes on
+    └── ResumableStopError    75  a signal asked to stop, and the same command goes on
 
 The message is one line that says what is wrong and what to do.
 """

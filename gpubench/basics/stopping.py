@@ -83,7 +83,7 @@ class _SignalReceived(BaseException):
 def unwind_on_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS) -> Iterator[None]:
     """For work that asks nobody whether to stop: the first signal leaves the block, tidying on the way out.
 
-    Then it raises ResumableError with the words of `done`; a second one ends at once, with the line `at_once`.
+    Then it raises ResumableStopError with the words of `done`; a second one ends at once, with the line `at_once`.
     """
 
     def leave() -> None:

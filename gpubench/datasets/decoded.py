@@ -43,7 +43,7 @@ def decode_folder(
     """Decodes every image of the folder `src` to a square of `size` pixels a side; returns where they lie.
 
     `without`: paths, relative to `src`, of images that are left out. At once where it is done already. Raises as
-    `resize` does.
+    `resize_folder` does.
     """
     facts = folder.collect_folder_facts(src, without)
     dst = COPY.make_root_path(facts, size) if dst is None else dst.absolute()

@@ -66,7 +66,7 @@ def ensure_variant_files(
     `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
     reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Copies lack the
     images of `without`; a folder that is read itself has them still. Raises as `collect_data_facts`, `make`,
-    `resize` and `decode` do.
+    `resize_folder` and `decode_folder` do.
     """
     if data in catalog.NAMED_DATA:
         return make_data_home_path() / "torchvision"

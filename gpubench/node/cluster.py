@@ -133,7 +133,7 @@ class Cluster:
     ) -> list[NodeInfo]:
         """Starts a process on each of the first so many further nodes, and waits until a trial can begin there.
 
-        `processes`: is filled, so that they can be ended whatever comes. Raises LostError, StoppedError.
+        `processes`: is filled, so that they can be ended whatever comes. Raises PartLostError, LaunchStoppedError.
         """
         for number, command in enumerate(self.commands[:count], 1):  # side by side: each imports torch
             processes.append(PartProcess(command, folder, number))

@@ -45,7 +45,7 @@ class Node:
     nvml: Nvml
     machine: Machine
     launcher: ForkServer = field(init=False)
-    """Starts its trials, from `start` on."""
+    """Starts its trials, from `start_fork_server` on."""
     gpu_locks: SweepLocks | None = None
     """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: Path | None = None
@@ -166,7 +166,7 @@ class Node:
     # ---- after them ----
 
     def close(self) -> None:
-        """Ends what `start` has started."""
+        """Ends what `start_fork_server` has started."""
         if self.gpu_locks is not None:
             self.gpu_locks.release()
         self.launcher.close()

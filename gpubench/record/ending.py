@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.record import energy_figures, gpu_figures
+from gpubench.record import energy_figures, gpu_figures, host_figures
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.codes import REASONS, SOURCES, format_ending
@@ -120,6 +120,7 @@ EXPLAINED_COLUMNS = tuple(
             *(column.name for column in MEASURED if column.name != "doubts"),
             *gpu_figures.COLUMNS,
             *energy_figures.COLUMNS,
+            *host_figures.COLUMNS,
         )
     )
 )

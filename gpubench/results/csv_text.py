@@ -56,7 +56,7 @@ def format_csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
         return ""
     if isinstance(value, str):
         return _format_text_cell(value)
-    text = format_cell(value, digits)
+    text = format_cell(value, digits).replace("\r", " ")
     return text if isinstance(value, int) else _THREE_DECIMALS.sub(r"\g<0>0", text).replace(".", decimal)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -139,16 +138,19 @@ class RunningSweep:
         state.runner.claims.give_back()
         if late:  # others may have had the time
             self.queue.read_new_records()
-        planned, first = self._list_planned_at_end(), state.find_counting_records()
-        late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
-        # What --retry asks for counts as left; it was tried all the same.
+        first = state.find_counting_records()
         own = {
             record.trial_id: record
             for record in state.records
             if record.round == 1 and (record.trial_id, record.attempt_name) in state.measured
-        }  # --fresh may have failed here where an older attempt counts
+        }
+        planned = self._list_planned_at_end(own)
+        late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
+        # Where all is measured again, it may have failed here and count by an older attempt.
+        tried = own if state.fresh or "stale" in state.retry else {}
+        # What --retry asks for counts as left; it was tried all the same.
         endings = [
-            item.ended or _find_bad_ending(item.unit, first) or _find_bad_ending(item.unit, own)
+            item.ended or _find_bad_ending(item.unit, first) or _find_bad_ending(item.unit, tried)
             for item in planned
         ]
         summary.failed, summary.timed_out = endings.count("failed"), endings.count("timeout")
@@ -158,17 +160,26 @@ class RunningSweep:
         )
         summary.elsewhere = sum(item.state == "run" for item in remaining)
 
-    def _list_planned_at_end(self) -> list[PlannedUnit]:
-        """What is to become of each unit. What --fresh asks for is done where it was measured since the sweep began."""
+    def _list_planned_at_end(self, own: Mapping[str, Record]) -> list[PlannedUnit]:
+        """What is to become of each unit, as if the same command began now; but --fresh does not begin again.
+
+        There is done what this sweep (`own`: in the first round) or another has measured since it began.
+        """
+        planned = self.state.list_planned_of_all_rounds()
         if not self.state.fresh:
-            return self.state.list_planned_of_all_rounds()
-        planned = dataclasses.replace(self.state, fresh=False).list_planned_of_all_rounds()
+            return planned
         return [
-            PlannedUnit(item.unit, "run")
-            if item.state == "done" and not self.queue.has_been_measured(item.unit, 1)
+            PlannedUnit(item.unit, "done")
+            if item.state == "run" and self._is_measured_since_begin(item.unit, own)
             else item
             for item in planned
         ]
+
+    def _is_measured_since_begin(self, unit: Unit, own: Mapping[str, Record]) -> bool:
+        ending = find_unit_ending(unit, own)
+        if ending in ("missing", "interrupted"):
+            return self.queue.is_done_by_others(unit, 1)
+        return unit.unit_id not in self.limits.batch_job.late.waiting
 
     def write_tables_if_due(self) -> None:
         """Writes the tables every few seconds, of what is known here."""

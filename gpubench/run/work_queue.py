@@ -122,14 +122,14 @@ class WorkQueue:
         """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
         if (unit.unit_id, number) in self.ran:
             return "mine", ""
-        if self._is_done_by_others(unit, number):
+        if self.is_done_by_others(unit, number):
             return "done", ""
         if number == 1 and self._may_not_fit(unit):
             return "waits", ""
 
         def is_stored() -> bool:
             self.read_new_records([unit])
-            return self._is_done_by_others(unit, number)
+            return self.is_done_by_others(unit, number)
 
         answer = self.claims.claim_item(self.make_work_item(unit, number), is_stored)
         if answer != "mine":
@@ -182,11 +182,7 @@ class WorkQueue:
             {name: gets.get(name) for name in ALLOTTED if trial.get(name) is None}
         )
 
-    def has_been_measured(self, unit: Unit, number: int) -> bool:
-        """Whether this sweep has run it in this round, or somebody else since it began."""
-        return (unit.unit_id, number) in self.ran or self._is_done_by_others(unit, number)
-
-    def _is_done_by_others(self, unit: Unit, number: int) -> bool:
+    def is_done_by_others(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
         return any((job.trial_id, self._make_machine_kind(job), number) in self._done for job in unit.jobs)
 

@@ -80,7 +80,7 @@ STRATEGIES: dict[str, StrategyFacts] = {
 OWN_FIELDS: tuple[str, ...] = tuple(
     dict.fromkeys(name for facts in STRATEGIES.values() for name in facts.own_fields)
 )
-"""Every trial field that belongs to one strategy."""
+"""Every trial field that belongs to some strategies only."""
 
 
 def find_strategy_fields(strategy: object) -> Mapping[str, Any]:

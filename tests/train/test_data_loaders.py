@@ -84,7 +84,7 @@ class Pixels:
     def load_image(self, index: int) -> torch.Tensor:
         return torch.full((1, 1, 1), index, dtype=torch.uint8)
 
-    def describe_image(self, index: int) -> str:
+    def name_image(self, index: int) -> str:
         return str(index)
 
 

@@ -96,13 +96,13 @@ class ForkServer:
         return self._server.pid
 
     def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
-        """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
+        """Waits until torch is imported. Raises UnusableError where that fails, LaunchStoppedError where it was stopped."""
         self._server.wait_ready(should_stop)
 
     def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
         """Starts one trial, in a new server where the last one was killed. Its log and scratch folder must exist.
 
-        Raises UnusableError where none can start, StoppedError where it was stopped meanwhile.
+        Raises UnusableError where none can start, LaunchStoppedError where it was stopped meanwhile.
         """
         if self._server.check_if_lost():
             self._server.close()
@@ -176,7 +176,7 @@ class ServerProcess:
     ) -> None:
         """Waits until something is so. A server that takes longer, or is waited for no longer, is killed.
 
-        Raises UnusableError with these words, StoppedError.
+        Raises UnusableError with these words, LaunchStoppedError.
         """
         deadline = time.monotonic() + limit_s
         while not is_so():
@@ -292,7 +292,7 @@ class ForkedTrial:
 
     @property
     def open_descriptors(self) -> Sequence[int]:
-        """What becomes readable when there is something in `events`; none where nobody can say more."""
+        """What becomes readable when there is something in `receive_events`; none where nobody can say more."""
         return [channel.fileno() for channel in self._open]
 
     def receive_events(self, timeout: float) -> list[Event]:

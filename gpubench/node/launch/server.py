@@ -4,7 +4,7 @@ Run as `python -m gpubench.node.launch.server FD`, with one end of a channel as 
 `control.py`.
 
 It stays single-threaded, because a fork copies only the forking thread and the locks that others hold.
-A leader that has ended stays a zombie until `reap`, so that its process group id can't be taken by another.
+A leader that has ended stays a zombie until `reap_leader`, so that its process group id can't be taken by another.
 
 Orphans of a leader that was killed, daemons of a user's model among them, become this process's children, and it ends
 them. Where the parent is killed, it ends all of its leaders and their orphans before it goes itself.

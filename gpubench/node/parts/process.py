@@ -75,7 +75,7 @@ class PartProcess:
         number: int,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`number`: of its node, from 1. Raises LostError where the command can't be run."""
+        """`number`: of its node, from 1. Raises PartLostError where the command can't be run."""
         self.name = command.name
         self.number = number
         self._folder = folder
@@ -107,7 +107,7 @@ class PartProcess:
         return self._process.poll() is not None
 
     def send(self, request: PreparePart | RunPart) -> None:
-        """Raises LostError where the part is gone, or takes nothing in."""
+        """Raises PartLostError where the part is gone, or takes nothing in."""
         rest = memoryview(files.encode_json_line(request))
         try:
             while rest:
@@ -119,7 +119,7 @@ class PartProcess:
             raise self._make_lost_error() from None
 
     def await_node_info(self, should_stop: Callable[[], bool]) -> NodeInfo:
-        """Waits until trials can be started there. Raises LostError, StoppedError."""
+        """Waits until trials can be started there. Raises PartLostError, LaunchStoppedError."""
         deadline = time.monotonic() + START_LIMIT_S
         while (info := self._read_answer(NodeInfo, self._folder.make_info_path(self.number))) is None:
             if should_stop():
@@ -133,7 +133,7 @@ class PartProcess:
         return info
 
     def read_attempt(self) -> Attempt:
-        """What happened there, once it `has_ended`. Raises LostError where it has written nothing."""
+        """What happened there, once it `has_ended`. Raises PartLostError where it has written nothing."""
         deadline = time.monotonic() + (SEEN_LIMIT_S if self._process.poll() == 0 else 0.0)
         while (done := self._read_answer(Attempt, self._folder.make_attempt_path(self.number))) is None:
             if time.monotonic() > deadline:
@@ -144,7 +144,7 @@ class PartProcess:
         return replace(done, watched=watched, nodes=(), cut_by=None)
 
     def _read_answer(self, kind: type[T], path: Path) -> T | None:
-        """What the part has written there; None: nothing yet. Raises LostError where that is nothing a part writes."""
+        """What the part has written there; None: nothing yet. Raises PartLostError where no part writes that."""
         data = self._folder.read_if_present(path)
         try:
             return None if data is None else files.parse_answer(kind, data)
@@ -184,7 +184,7 @@ class PartProcess:
             self._input.close()
 
     def wait_or_kill(self) -> None:
-        """Waits for its end, after `stop`, and forces it in the end."""
+        """Waits for its end, after `close_input`, and forces it in the end."""
         for number, patience_s in ((None, CLOSE_LIMIT_S), (signal.SIGTERM, 5.0), (signal.SIGKILL, None)):
             if number is not None and not self.has_ended:
                 with contextlib.suppress(ProcessLookupError):

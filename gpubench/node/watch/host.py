@@ -37,7 +37,7 @@ class CpuTime:
 
 
 def read_cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
-    """CPU time of these CPUs, from /proc/stat. Raises HostError where it is not told."""
+    """CPU time of these CPUs, from /proc/stat. Raises HostReadingError where it is not told."""
     wanted = {b"cpu%d" % i for i in cpu_ids}
     busy = stolen = idle = 0
     for line in _read_kernel_file("/proc/stat").split(b"\n"):
@@ -63,7 +63,7 @@ def read_cpu_time(cpu_ids: Iterable[int]) -> CpuTime:
 def read_cgroup_cpu_s(path: str) -> float:
     """CPU seconds of everything under a cgroup, from its `cpu.stat` (v2) or `cpuacct.usage` (v1).
 
-    Raises HostError where the file can't be read or holds no such figure.
+    Raises HostReadingError where the file can't be read or holds no such figure.
     """
     text = _read_kernel_file(path)
     if not path.endswith("cpu.stat"):
@@ -101,7 +101,7 @@ class ProcessTree:
         self._lost = 0
 
     def list_pids(self) -> list[int]:
-        """Live processes (zombies too), the root first. Raises HostError where the root is gone."""
+        """Live processes (zombies too), the root first. Raises HostReadingError where the root is gone."""
         return list(self._read_tree_stats())
 
     def list_last_pids(self) -> list[int]:
@@ -118,7 +118,7 @@ class ProcessTree:
         A process that has ended and been waited for is in its parent's count of reaped children, once. Since
         /proc can't be read at one instant, a walk during which a parent reaped somebody is repeated. Where a
         parent ignores its children's end the kernel forgets their time; then the last known total is kept.
-        Raises HostError where the root is gone.
+        Raises HostReadingError where the root is gone.
         """
         self._known = []
         for _ in range(3):
@@ -140,7 +140,7 @@ class ProcessTree:
         """Proportional resident memory in MiB: a page shared by n processes counts 1/n for each of them.
 
         Pages shared with processes outside the tree (the server that forked it) count their part alone.
-        Costs up to 20 ms a process: call it while nothing is timed. Raises HostError where the kernel does
+        Costs up to 20 ms a process: call it while nothing is timed. Raises HostReadingError where the kernel does
         not tell; resident memory is no substitute, since it counts shared pages once a process.
         """
         return (
@@ -226,7 +226,7 @@ def _read_pss_kib(pid: int) -> int:
 
 def _read_kernel_file(path: str, absent: bytes | None = None) -> bytes:
     """The whole file. `absent`: of a file of some process, what it holds once that process, or thread, has just ended.
-    Raises HostError with the system's reason."""
+    Raises HostReadingError with the system's reason."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -104,7 +104,7 @@ class Watcher:
         self.sample_due()
 
     def next_deadline(self) -> float:
-        """When `tick` has something to do next, on the clock given; infinity before `start`."""
+        """When `tick` has something to do next, on the clock given; infinity before `attach_to_trial`."""
         return self._schedule.next_deadline if self._schedule else math.inf
 
     def sample_due(self) -> None:
