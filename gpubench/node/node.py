@@ -58,7 +58,7 @@ class Node:
     # ---- before a sweep ----
 
     def collect_environment_facts(self) -> dict[str, Any]:
-        """What goes beside every result: see `environment_facts`."""
+        """What goes beside every result: see `environment.collect_environment_facts`."""
         return environment.collect_environment_facts(self.machine)
 
     def remove_abandoned_folders(self) -> None:

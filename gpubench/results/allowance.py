@@ -25,7 +25,7 @@ def explain_allowance_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping
     """What the machine gave one attempt that it would not give now; None where that is the same.
 
     `jobs`: of a group all of them, for they stand together: one that is unlike takes its neighbours along. `now`: the
-    columns of `Resolved`. What ran out of GPU memory is alike: CPUs don't change that.
+    columns of `ResolvedTrial`. What ran out of GPU memory is alike: CPUs don't change that.
     """
     if decide_group_ending([job.status for job in jobs]) == "oom":
         return None

@@ -96,7 +96,7 @@ class ForkServer:
         return self._server.pid
 
     def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
-        """Waits until torch is imported. Raises UnusableError where that fails, LaunchStoppedError where it was stopped."""
+        """Waits until torch is imported. Raises UnusableError where that fails, LaunchStoppedError where stopped."""
         self._server.wait_ready(should_stop)
 
     def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
