@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gpubench.analyze import sharing
 from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
     SHARING_COLUMNS,
@@ -63,6 +64,7 @@ def build_report(
 ) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
+    is_whole = not view.where and not view.has_added_columns
     columns, groups = build_report_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
     lines = list_labelled_rows(rows.summary[list(dict.fromkeys((*rows.varied, *REPORTED_FIGURES)))])
@@ -79,6 +81,7 @@ def build_report(
         figures={label: {name: row[name] for name in REPORTED_FIGURES} for label, row in lines},
         missing=collect_missing_reasons(rows, (*REPORTED_FIGURES, *shown)),
         axis=table.axis,
+        unlisted_rows=list_unlisted_rows(rows) if question == SharingFinding.question and is_whole else (),
         selection=view.make_selection(
             sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
         ),
@@ -91,15 +94,15 @@ def build_report_table(
     """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None
     order = view.select_rows(rows.summary)
-    if isinstance(first, (SharingFinding, NetworkSizeFinding)) and not view.has_added_columns:
-        if isinstance(first, SharingFinding):
-            columns, lines = SHARING_COLUMNS, build_job_groups(rows.summary, first)
-        else:
-            columns = make_network_columns(rows.summary, first)
-            lines = build_network_groups(rows.summary, first)
-        return remove_table_columns(
-            columns, select_lines_of_rows(lines, order, is_sorted=bool(view.sort)), view.removed
-        )
+    lines: tuple[RowGroup, ...] | None = None
+    if isinstance(first, SharingFinding) and not (order and set(order) <= set(list_unlisted_rows(rows))):
+        columns, lines = SHARING_COLUMNS, build_job_groups(rows.summary, first)
+    elif isinstance(first, NetworkSizeFinding):
+        columns = make_network_columns(rows.summary, first)
+        lines = build_network_groups(rows.summary, first)
+    if lines is not None and not view.has_added_columns:
+        lines = select_lines_of_rows(lines, order, is_sorted=bool(view.sort))
+        return remove_table_columns(columns, lines, view.removed)
     alone = rows.summary[rows.summary["group"].isna()]
     if view.has_added_columns or alone.empty:
         alone = rows.summary
@@ -114,6 +117,12 @@ def build_report_table(
         alone, axis, heads, labels, names, findings, lambda code: is_weakening_shown_figure(code, names)
     )
     return remove_table_columns(columns, groups, view.removed)
+
+
+def list_unlisted_rows(rows: TableRows) -> tuple[int, ...]:
+    """Trials alone with which no group of jobs is compared."""
+    solos = set(sharing.find_solo_rows(rows).values())
+    return tuple(row for row in rows.summary.index[~rows.is_job] if row not in solos)
 
 
 def collect_heading_facts(table: Table, rows: TableRows) -> HeadingFacts:

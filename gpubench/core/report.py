@@ -137,6 +137,8 @@ class Report:
     """The field that is ordered along the rows."""
     problems: tuple[str, ...] = ()
     """What is wrong with records and plans of its folder that can't be read, a line each."""
+    unlisted_rows: tuple[int, ...] = ()
+    """Rows of the summary that a table of groups of jobs neither shows nor compares with: other trials alone."""
     selection: RowSelection | None = None
     """None: all rows are shown, in their own order."""
 

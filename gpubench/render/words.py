@@ -1021,6 +1021,8 @@ def format_legend(report: Report, interval: str = "±, ( )", details: str = "--w
         parts.append(f"!: warned of, {details}")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
+    if report.unlisted_rows:
+        parts.append(f"{count_things(len(report.unlisted_rows), 'row')} in no group: --columns all")
     if report.selection is not None:
         parts.append(describe_selection(report.selection))
     return "; ".join(parts)

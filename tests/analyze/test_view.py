@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import committed
+import made_up_rows
 import pytest
 from fixed_folder import ODD, fixed
 
@@ -12,6 +15,7 @@ from gpubench.analyze.view import TableView, parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.core.findings import NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Report, RowSelection
+from gpubench.render.words import format_legend
 from gpubench.schema.columns import TABLE_BY_NAME
 
 
@@ -117,6 +121,24 @@ def test_groups_of_jobs_and_networks_are_chosen_as_lines() -> None:
     (part,) = make_folder_reports([networks], parse_view(where=["model=lenet"], sort="-gmacs_per_image"))
     assert isinstance(part.findings[0], NetworkSizeFinding)
     assert [row.cells[0].value for row in part.rows] == ["lenet x16", "lenet x4", "lenet"]
+
+
+def test_trials_that_no_group_is_compared_with_are_counted_and_can_be_chosen(tmp_path: Path) -> None:
+    others = [made_up_rows.alone(batch, model="resnet50") for batch in (16, 64)]
+    home = made_up_rows.folder(
+        tmp_path / "x", *others, made_up_rows.together(32, [2.0, 2.0], [1.9, 1.9], "10:00")
+    )
+    folder = read_folder(home, never_stop)
+    (whole,) = make_folder_reports([folder])
+    assert isinstance(whole.findings[0], SharingFinding)
+    shown = {label for row in whole.rows for label in row.labels}
+    assert set(folder.summary["batch_size"][list(whole.unlisted_rows)]) == {16, 64}
+    assert shown | set(whole.unlisted_rows) == set(folder.summary.index)
+    assert "2 rows in no group: --columns all" in format_legend(whole)
+    (chosen,) = make_folder_reports([folder], parse_view(where=["model=resnet50"]))
+    assert [row.labels for row in chosen.rows] == [(row,) for row in whole.unlisted_rows]
+    (pair,) = make_folder_reports([folder], parse_view(where=["batch_size=32"]))
+    assert (pair.rows, pair.unlisted_rows) == (whole.rows, ())
 
 
 def list_columns(folder: Folder, text: str | None) -> list[str]:
