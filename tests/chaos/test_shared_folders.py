@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 from earlier_version import as_earlier_version
-from swept import swept
+from swept import merge_records, swept
 
-from gpubench.commands.merge import merge_folders
 from gpubench.results.store import Results
 from gpubench.store.holder import HolderProcess
 from gpubench.store.work_claims import WorkClaims, WorkItem
@@ -119,7 +118,7 @@ def test_whatever_else_lies_there_no_merge_loses_a_measured_record(seed: int, tm
     chance.shuffle(sources)
     target = sources[0] if chance.random() < 0.5 else tmp_path / "target"
     for _ in range(2):
-        merge_folders(sources, out=target)
+        merge_records(sources, out=target)
         assert Counter(record.reason for record in Results(target).read_records(lambda _: None)) == measured
     assert set(measured.values()) == {1}
     assert not any("stranger" in reason for reason in measured)
