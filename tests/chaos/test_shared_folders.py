@@ -94,13 +94,24 @@ STRANGE: tuple[Callable[[Path, random.Random], Path], ...] = (
 """Where a second file of an attempt may lie: in another folder, under another number, as programs name copies."""
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Path]:
+    """Three folders, each with one round and with two."""
+    home = tmp_path_factory.mktemp("measured")
+    folders = {(name, rounds): home / f"{name}{rounds}" for name in "abc" for rounds in (1, 2)}
+    for (_, rounds), folder in folders.items():
+        swept(folder, "one", "16,32", rounds=rounds)
+    return folders
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
-def test_whatever_else_lies_there_no_merge_loses_a_measured_record(seed: int, tmp_path: Path) -> None:
+def test_whatever_else_lies_there_no_merge_loses_a_measured_record(
+    seed: int, measured: dict[tuple[str, int], Path], tmp_path: Path
+) -> None:
     chance = random.Random(seed)
     sources = []
     for name in "abc":
-        folder = tmp_path / name
-        swept(folder, "one", "16,32", rounds=chance.randrange(1, 3))
+        folder = shutil.copytree(measured[name, chance.randrange(1, 3)], tmp_path / name)
         if chance.random() < 0.5:
             as_earlier_version(folder)
         for path in sorted(folder.glob("records/*/*.json")):
