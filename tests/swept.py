@@ -10,7 +10,6 @@ import scripted
 from benches import run_with, sweep_of
 from scripted import Scripted
 
-from gpubench.commands.merge import merge_folders
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
@@ -51,5 +50,7 @@ def swept(
 
 def merge_records(folders: Sequence[Path], *, out: Path) -> int:
     """`gpubench merge` without the tables of OUT, which take nine tenths of its time."""
+    from gpubench.commands.merge import merge_folders  # brings pandas, which a sweep imports by itself
+
     with patch("gpubench.commands.merge._write_tables_anew"):
         return merge_folders(folders, out=out)
