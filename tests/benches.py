@@ -24,7 +24,7 @@ from gpubench.render.live import QuietView, View
 from gpubench.results.store import Results
 from gpubench.run.limits import Limits
 from gpubench.run.summary import SweepSummary
-from gpubench.run.sweep import measure_rounds
+from gpubench.run.sweep import RunningRound, measure_rounds
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.row import Row
@@ -98,10 +98,15 @@ def run_with(
 ) -> Ended:
     """Runs a sweep whose trials this launcher starts.
 
-    `has_tables`: whether it writes the folder's tables, which takes nine tenths of the time of a sweep of scripts.
+    `has_tables`: whether it makes tables, for the folder and for a view that shows none after a round: nine tenths of
+    the time of a sweep of scripts.
     """
     work.runner.node.launcher = launcher
     limits = Limits.build(work, should_stop, wall_time)
-    with contextlib.nullcontext() if has_tables else patch.object(SweepState, "write_tables"):
+    with contextlib.ExitStack() as without:
+        if not has_tables:
+            without.enter_context(patch.object(SweepState, "write_tables"))
+        if not has_tables and type(view).show_round_end is View.show_round_end:
+            without.enter_context(patch.object(RunningRound, "announce_round_end"))
         summary = measure_rounds(work, limits, view, emit)
     return Ended(limits=limits, **dataclasses.asdict(summary))

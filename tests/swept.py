@@ -1,8 +1,10 @@
-"""Folders that a scripted sweep has left, or that it has begun."""
+"""Folders that a scripted sweep has left, or that it has begun, and several of them in one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import scripted
 from benches import run_with, sweep_of
@@ -44,3 +46,11 @@ def swept(
         has_tables=False,
     )
     return job
+
+
+def merge_records(folders: Sequence[Path], *, out: Path) -> int:
+    """`gpubench merge` without the tables of OUT, which take nine tenths of its time."""
+    from gpubench.commands.merge import merge_folders  # brings pandas, which a sweep imports by itself
+
+    with patch("gpubench.commands.merge._write_tables_anew"):
+        return merge_folders(folders, out=out)

@@ -313,13 +313,16 @@ class ForkingPopen(subprocess.Popen):  # type: ignore[type-arg]
 
     def _execute_child(self, *given: Any) -> None:
         how = inspect.signature(super()._execute_child).bind(*given).arguments
-        if how["args"][:3] != [sys.executable, "-P", "-m"]:
+        words = how["args"][
+            how["args"][:1] == ["env"] :
+        ]  # by which tests name a further node that is this one
+        if words[:3] != [sys.executable, "-P", "-m"]:
             super()._execute_child(*given)
             return
         self.pid = os.fork()
         if not self.pid:
             streams = [how["p2cread"], how["c2pwrite"], how["errwrite"]]
-            _run_module(how["args"][3:], how["env"], streams, how["pass_fds"])
+            _run_module(words[3:], how["env"], streams, how["pass_fds"])
         self._child_created = True
         self._close_pipe_fds(*(how[end] for end in PIPE_ENDS))
 

@@ -1,40 +1,52 @@
-"""What findings promise, by the function that `gpubench table --json` prints: power and honesty on synthetic tables.
+"""What findings promise, by the function that `gpubench table --json` prints: what the decisions under them do.
 
-tests/stats judges decisions by many more tables, and tests/benchmarks/promises.py whole reports; here a few whole
-reports are made, from rows to data.
+tests/stats holds those against the truth, of many more tables, and tests/benchmarks/promises.py whole reports.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
-from simulated_claims import HUMP
-from simulated_reports import answer_batch_size, rate_reports
+from simulated_claims import HUMP, claim_steps, simulate_tables
+from simulated_reports import IMAGES, answer_batch_size
 
-TABLES = 30
+from gpubench.stats.choice import make_row_choice
+from gpubench.stats.decisions import decide_claims
+from gpubench.stats.estimates import estimate_log_ratio
+
+TABLES = 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("noise", "rounds", "effect", "at_least"),
-    [(0.02, 3, 0.10, 0.80), (0.05, 3, 0.40, 0.95), (0.05, 5, 0.20, 0.95)],
+    ("truths", "noise", "rounds"),
+    [
+        ([place * math.log1p(0.10) for place in HUMP], 0.02, 3),
+        ([place * math.log1p(0.20) for place in HUMP], 0.05, 5),
+        ([0.0] * 5, 0.05, 3),
+        ([0.3, 0.02, 0.0, 0.02, 0.3], 0.05, 3),
+    ],
 )
-def test_steps_of_a_hump_are_rightly_sure(noise: float, rounds: int, effect: float, at_least: float) -> None:
-    truths = [place * math.log1p(effect) for place in HUMP]
-    rates = rate_reports(answer_batch_size(1, TABLES, truths, noise, rounds), truths)
-    assert rates.sure >= at_least
-    assert rates.bounded >= 0.95
-
-
-@pytest.mark.slow
-def test_equal_sizes_are_seldom_called_different_and_the_bound_of_the_choice_holds() -> None:
-    rates = rate_reports(answer_batch_size(2, TABLES, [0.0] * 5, 0.05, 3), [0.0] * 5)
-    assert rates.false <= 0.17  # 5 % and, of 30 tables, three standard errors
-    assert rates.bounded == 1
-
-
-@pytest.mark.slow
-def test_the_bound_of_a_choice_holds_where_another_row_is_the_fastest() -> None:
-    truths = [0.3, 0.02, 0.0, 0.02, 0.3]
-    assert rate_reports(answer_batch_size(3, TABLES, truths, 0.05, 3), truths).bounded >= 0.95
+def test_a_report_says_of_its_rows_what_decisions_say_of_their_figures(
+    truths: Sequence[float], noise: float, rounds: int
+) -> None:
+    findings = answer_batch_size(1, TABLES, truths, noise, rounds)
+    simulated = simulate_tables(1, TABLES, truths, noise, rounds)
+    for number, (finding, table) in enumerate(zip(findings, simulated, strict=True)):
+        for told, claim in zip(finding["claims"], decide_claims(claim_steps(table)), strict=True):
+            verdict = claim.decided
+            assert (told["verdict"], told["direction"]) == (verdict.word, verdict.direction)
+            assert (told["low"], told["high"]) == pytest.approx((verdict.low, verdict.high))
+        rates = {
+            row: IMAGES / math.exp(sum(map(math.log, seconds.values())) / rounds)
+            for row, seconds in enumerate(table)
+        }
+        choice = make_row_choice(
+            rates,
+            dict.fromkeys(rates),
+            lambda other, row, table=table: estimate_log_ratio(table[row], table[other]),
+        )
+        assert finding["choice"]["row"] == number * len(table) + choice.row
+        assert finding["choice"]["bound"] == pytest.approx(choice.bound)

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 from earlier_version import as_earlier_version
-from swept import swept
+from swept import merge_records, swept
 
-from gpubench.commands.merge import merge_folders
 from gpubench.results.store import Results
 from gpubench.store.holder import HolderProcess
 from gpubench.store.work_claims import WorkClaims, WorkItem
@@ -95,13 +94,24 @@ STRANGE: tuple[Callable[[Path, random.Random], Path], ...] = (
 """Where a second file of an attempt may lie: in another folder, under another number, as programs name copies."""
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Path]:
+    """Three folders, each with one round and with two."""
+    home = tmp_path_factory.mktemp("measured")
+    folders = {(name, rounds): home / f"{name}{rounds}" for name in "abc" for rounds in (1, 2)}
+    for (_, rounds), folder in folders.items():
+        swept(folder, "one", "16,32", rounds=rounds)
+    return folders
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
-def test_whatever_else_lies_there_no_merge_loses_a_measured_record(seed: int, tmp_path: Path) -> None:
+def test_whatever_else_lies_there_no_merge_loses_a_measured_record(
+    seed: int, measured: dict[tuple[str, int], Path], tmp_path: Path
+) -> None:
     chance = random.Random(seed)
     sources = []
     for name in "abc":
-        folder = tmp_path / name
-        swept(folder, "one", "16,32", rounds=chance.randrange(1, 3))
+        folder = shutil.copytree(measured[name, chance.randrange(1, 3)], tmp_path / name)
         if chance.random() < 0.5:
             as_earlier_version(folder)
         for path in sorted(folder.glob("records/*/*.json")):
@@ -119,7 +129,7 @@ def test_whatever_else_lies_there_no_merge_loses_a_measured_record(seed: int, tm
     chance.shuffle(sources)
     target = sources[0] if chance.random() < 0.5 else tmp_path / "target"
     for _ in range(2):
-        merge_folders(sources, out=target)
+        merge_records(sources, out=target)
         assert Counter(record.reason for record in Results(target).read_records(lambda _: None)) == measured
     assert set(measured.values()) == {1}
     assert not any("stranger" in reason for reason in measured)

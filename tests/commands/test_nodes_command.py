@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from place import Place, until
 ASKED = (
     "--model", "lenet", "--variant", "synthetic", "--device", "cpu", "--ranks", "2",
     "--set", "input_size=28", "--set", "num_classes=4", "--set", "train_images=64", "--epochs", "2",
-    "--rounds", "1", "--out", "out",
+    "--batch-size", "32", "--rounds", "1", "--out", "out",
 )  # fmt: skip
 AGENT = ("--agent", "env", "--network", "127.0.0.1")
 
@@ -54,17 +52,11 @@ def test_a_first_node_that_is_killed_leaves_nothing_on_the_other(place: Place) -
     """Whose part hears it by the end of its input."""
     long = [*ASKED, "--nodes", "2", *AGENT]
     long[long.index("--epochs") + 1] = "100000"
-    first = subprocess.Popen(
-        [sys.executable, "-m", "gpubench", "sweep", *long],
-        cwd=place.home,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    parts = place.home / "out" / "logs"
-    until(lambda: any(parts.glob("*/*.parts/node-1.log")), "the trial's begin on the second node")
-    family = psutil.Process(first.pid).children(recursive=True)
-    assert any("gpubench.node.part" in one.cmdline() for one in family)
+    first = place.start("sweep", *long)
+    command = psutil.Process(first.pid)
+    seven = "fork server, leader and rank of each node, and the part of the second one"
+    until(lambda: len(command.children(recursive=True)) == 7, seven)
+    family = command.children(recursive=True)
     first.kill()
     first.wait()
     until(lambda: not any(map(is_alive, family)), "the end of all")

@@ -22,13 +22,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
 
+from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
+from gpubench.analyze.predict import collect_past_predictions
+from gpubench.analyze.questions import make_folder_reports
+from gpubench.analyze.view import parse_view
 from gpubench.cli.main import main
 from gpubench.node import environment
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import read_experiment_file
 from gpubench.plan.sources import DiskSources
+from gpubench.render import audit, prediction
+from gpubench.render.forms import format_reports
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -87,13 +93,15 @@ def work_on(folder: Path, experiment: Path) -> SweepState:
     return sweep_of(make_plan(asked, machine, DiskSources(), None), folder, machine)
 
 
-def swept(folder: Path, experiment: Path) -> tuple[SweepState, Scripted, list[str]]:
+def swept(
+    folder: Path, experiment: Path, *, has_tables: bool = False
+) -> tuple[SweepState, Scripted, list[str]]:
     """`gpubench sweep EXPERIMENT --out FOLDER` with scripted trials; what it said."""
     work = work_on(folder, experiment)
     heard, launcher = Heard(), Scripted()
     work.load(heard.say)
     store_plan(work)
-    run_with(launcher, work, heard)
+    run_with(launcher, work, heard, has_tables=has_tables)
     launcher.close()
     return work, launcher, heard.lines
 
@@ -138,7 +146,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home.good.write_text(GOOD)
     home.other.write_text(OTHER)
     swept(home.folder, home.good)
-    swept(home.folder, home.other)
+    swept(home.folder, home.other, has_tables=True)
     as_earlier_version(home.folder)
     for path in (home.folder / "records").glob("*/t*.json"):  # what scripts don't use, and a prediction needs
         text = changed(path.read_text(), "result.cpu_s_per_epoch", "0.4")
@@ -169,15 +177,13 @@ COMMANDS: dict[str, Callable[[Home], tuple[object, ...]]] = {
     "markdown": lambda home: (
         "table", home.folder, "--markdown", "--columns", "energy_j,slowdown,loss,images_per_joule",
     ),
-    "audit": lambda home: ("audit", home.folder),
-    "audit of rules": lambda home: ("audit", home.folder, "--json"),
-    "predict": lambda home: ("predict", home.folder),
-    "predict jobs": lambda home: ("predict", home.folder, "--experiment", home.other),
+    "audit": lambda home: ("audit", home.folder, "--json"),
+    "predict": lambda home: ("predict", home.folder, "--experiment", home.other),
     "plan": lambda home: ("sweep", home.good, "--out", home.folder, "-n"),
     "sweep": lambda home: ("sweep", home.good, "--out", home.folder),
-    "sweep in lines": lambda home: ("sweep", home.good, "--out", home.folder, "--json"),
 }  # fmt: skip
 READS_NO_PLANS = ("plan",)
+TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
 
 
 @pytest.fixture(scope="module")
@@ -219,23 +225,18 @@ def test_every_damaged_file_is_named_once_and_the_rest_goes_on(
         found = replace(
             found, out="".join(line for line in found.out.splitlines(True) if " is left out" not in line)
         )
-    if not name.startswith("audit"):  # it says besides that attempts began of which no record can be read
+    if name == "sweep":  # the tables hold what is whole
+        for table in TABLES:
+            assert (ruined.folder / table).read_text() == (measured.folder / table).read_text()
+    if name != "audit":  # it says besides that attempts began of which no record can be read
         assert found.out == whole.out.replace(str(measured.home), str(ruined.home))
 
 
-@pytest.mark.slow
-def test_the_tables_hold_what_is_whole(ruined: Home, measured: Home) -> None:
-    for home in (ruined, measured):
-        assert gpubench("sweep", home.good, "--out", home.folder, "-q").code == 0
-    for name in ("trials.csv", "epochs.csv", "table.csv", "table.md"):
-        assert (ruined.folder / name).read_text() == (measured.folder / name).read_text()
-
-
-def audited(home: Home) -> dict[int, dict[str, str]]:
-    """The rules by number."""
+def audited(home: Home) -> tuple[dict[str, str], str]:
+    """Rule 3, and what is said on stderr of the records."""
     found = gpubench("audit", home.folder, "--json")
     assert found.code == 0
-    return {row["number"]: row for row in map(json.loads, found.out.splitlines())}
+    return json.loads(found.out.splitlines()[2]), found.err
 
 
 def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None:
@@ -297,33 +298,27 @@ def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, 
 ANEW = "; where no other attempt counts, the sweep that it is of measures anew"
 
 
-def told_of(place: Home, path: Path) -> str:
-    """The one line on a damaged record that a command prints."""
-    found = gpubench("table", place.folder)
-    assert found.code == 0
-    (line,) = found.err.splitlines()
-    return line.removeprefix(f"gpubench: record {path} is left out")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["half", "trial.batch_size 0", "fifo"])
+@pytest.mark.parametrize("kind", ["trial.batch_size 0", "fifo"])
 def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
     place: Home, kind: str
 ) -> None:
     path = place.record(16)
     name = path.stem
     damage(path, RECORDS[kind])
-    assert told_of(place, path).endswith(ANEW)
-    rule = audited(place)[3]
+    rule, said = audited(place)
+    (line,) = said.splitlines()
+    assert line.startswith(f"gpubench: record {path} is left out")
+    assert line.endswith(ANEW)
     assert (rule["verdict"], name in rule["finding"]) == ("not decidable", True)
     swept(place.folder, place.good)
-    rule = audited(place)[3]
+    rule, _ = audited(place)
     # What the file held nobody knows.
     assert rule["verdict"] == "not decidable"
     assert f": {name} (damaged, " in rule["finding"]
     path.unlink()
-    assert gpubench("table", place.folder).err == ""
-    rule = audited(place)[3]
+    rule, said = audited(place)
+    assert said == ""
     assert rule["verdict"] == "not decidable", "anything may have been deleted"
     assert f": {name} (damaged, " in rule["finding"]
 
@@ -389,27 +384,26 @@ def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
 
 # ---- tables that can't be written ----
 
-TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["trials.csv", "table.md"])
-def test_a_table_that_can_not_be_written_ends_no_sweep(
-    place: Home, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_can_not_be_written_ends_no_sweep(place: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpubench.run.sweep.TABLES_PERIOD_S", 0.0)
     for table in TABLES:
         (place.folder / table).unlink()
-    (place.folder / name).mkdir()
+    closed = [place.folder / "trials.csv", place.folder / "table.md"]
+    for path in closed:
+        path.mkdir()
     shutil.rmtree(place.folder / "records")
-    work, launcher, said = swept(place.folder, place.good)
+    work, launcher, said = swept(place.folder, place.good, has_tables=True)
     assert len(launcher.launched) == 2
     assert len(work.records) == 2
     (line,) = [line for line in said if "can't be written" in line]
-    assert line.startswith(f"tables: {place.folder / name} can't be written: ")
-    assert f"{name} can't be written" in work.unwritten
-    assert {table for table in TABLES if (place.folder / table).is_file()} == set(TABLES) - {name}
-    (place.folder / name).rmdir()
+    assert line.startswith(f"tables: {closed[0]} can't be written: ")
+    assert f"{closed[0]} can't be written" in work.unwritten
+    assert ", nor can 1 more" in work.unwritten
+    assert [table for table in TABLES if (place.folder / table).is_file()] == ["epochs.csv", "table.csv"]
+    for path in closed:
+        path.rmdir()
     work.write_tables()
     assert work.unwritten == ""
 
@@ -457,6 +451,10 @@ def places(held: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [way] * bool(way) + [one for key, value in inside for one in places(value, (*way, key))]
 
 
+WIDE = parse_view("energy_j,slowdown,loss,images_per_joule", (), None)
+MACHINE = environment.make_machine(None)
+
+
 def parent_of(stored: Any, way: tuple[Any, ...]) -> Any:
     """What the last step of the way leads out of."""
     for key in way[:-1]:
@@ -483,8 +481,10 @@ def test_whatever_the_reader_lets_through_can_be_told(place: Home, data: st.Data
                 )
                 parent[way[-1]] = data.draw(kind)
             path.write_text(json.dumps(stored))
-        for name in ("markdown", "audit of rules", "predict"):
-            assert gpubench(*COMMANDS[name](place)).code == 0
+        read = read_folder(place.folder, lambda _: None)
+        assert format_reports("markdown", make_folder_reports([read], WIDE))
+        assert audit.format_json(audit_folder(read))
+        assert prediction.format_text(collect_past_predictions([read], MACHINE))
     finally:
         for path, text in texts.items():
             path.write_text(text)

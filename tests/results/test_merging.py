@@ -15,7 +15,7 @@ import pytest
 from earlier_version import as_earlier_version
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from swept import swept
+from swept import merge_records, swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merge_folders
@@ -71,10 +71,10 @@ def test_equal_attempts_are_there_once_and_merging_again_adds_nothing(tmp_path, 
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16,32")
     shutil.copytree(a, b)
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     once = files(c)
     assert len(records(c)) == len(records(a))
-    merge_folders([c, a, b], out=c)
+    merge_records([c, a, b], out=c)
     assert files(c) == once
     assert "0 attempts added" in capsys.readouterr().out
 
@@ -88,7 +88,7 @@ def test_names_of_left_out_images_go_along_and_none_goes_back(tmp_path):
         (folder / "left-out" / "data-1.txt").write_text(content)
     (b / "left-out").mkdir()
     (b / "left-out" / "data-2.txt").write_text("y/2.jpg\n")
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     lists = {path.name: path.read_text() for path in (c / "left-out").iterdir()}
     assert lists == {"data-1.txt": "of its own\n", "data-2.txt": "y/2.jpg\n"}
     assert [path.name for path in (b / "left-out").iterdir()] == ["data-2.txt"]
@@ -100,12 +100,12 @@ def test_a_plan_of_a_version_that_knew_no_numbers_goes_along_as_it_is(tmp_path):
     swept(b, "two", "32")
     (old,) = (a / "plans").glob("*.toml")
     old.write_text(re.sub(r"(?m)^number = .*\n", "", old.read_text()))
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     assert (c / "plans" / old.name).read_text() == old.read_text()
     (numbered,) = (path for path in (c / "plans").glob("*.toml") if path.name != old.name)
     assert tomllib.loads(numbered.read_text())["plan"]["number"] == 1
     before = {path: path.stat().st_mtime_ns for path in (c / "plans").iterdir()}
-    merge_folders([c, a, b], out=c)
+    merge_records([c, a, b], out=c)
     assert {path: path.stat().st_mtime_ns for path in (c / "plans").iterdir()} == before
 
 
@@ -114,8 +114,8 @@ def test_measurements_of_one_trial_in_two_folders_are_kept_and_the_later_counts(
     swept(a, "one", "16")
     swept(b, "one", "16")
     edited(a, started_at="2099-01-01 00:00:00", reason="later")
-    merge_folders([a, b], out=c)
-    merge_folders([b, a], out=d)
+    merge_records([a, b], out=c)
+    merge_records([b, a], out=d)
     assert (
         files(c)
         == files(d)
@@ -136,7 +136,7 @@ def test_something_else_under_one_id_is_left_out_and_named(tmp_path, capsys):
     shutil.copytree(a, b)
     edited(b, reason="edited by hand")
     before = files(a)
-    merge_folders([a, b], out=a)
+    merge_records([a, b], out=a)
     assert files(a) == before
     (source,) = (b / "records").glob("*/*.json")
     assert f"{source} is left out" in capsys.readouterr().err
@@ -149,15 +149,15 @@ def test_attempts_of_an_earlier_version_get_the_same_ids_wherever_they_are_merge
     as_earlier_version(a)
     shutil.copytree(a, b)
     edited(b, started_at="2099-01-01 00:00:00", reason="another")
-    merge_folders([a, b], out=c)
-    merge_folders([b, a], out=d)
+    merge_records([a, b], out=c)
+    merge_records([b, a], out=d)
     assert files(c) == files(d)
     assert len(records(c)) == 4
     assert all(record.attempt_id for record in records(c))
     assert {record.reason for record in select_counting_records(records(c)).values()} == {"another"}
-    merge_folders([c, a, d, b], out=c)
+    merge_records([c, a, d, b], out=c)
     assert files(c) == files(d)
-    merge_folders([a], out=e)
+    merge_records([a], out=e)
     ids = {"attempt_id", "folder_id", "schema_version"}
     without_ids = [
         [
@@ -175,16 +175,16 @@ def test_a_folder_of_an_earlier_version_goes_on_under_one_id(tmp_path):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
     as_earlier_version(a)
-    merge_folders([a], out=b)
+    merge_records([a], out=b)
     swept(a, "one", "16", rounds=3)
     assert sorted(record.attempt for record in records(a)) == [1, 2, 3]
     assert [record.round for record in select_counting_records(records(a)).values()] == [1, 2, 3]
     assert {record.folder_id for record in records(a)} == {Results(a).folder_id}
-    merge_folders([b, a], out=b)
+    merge_records([b, a], out=b)
     # The first round is there once.
     assert len(records(b)) == 3
     assert [record.round for record in select_counting_records(records(b)).values()] == [1, 2, 3]
-    merge_folders([a], out=c)
+    merge_records([a], out=c)
     assert files(c) == {name: text for name, text in files(b).items() if "plans" not in name} | {
         name: text for name, text in files(c).items() if "plans" in name
     }
@@ -193,7 +193,7 @@ def test_a_folder_of_an_earlier_version_goes_on_under_one_id(tmp_path):
 def test_the_next_attempt_is_numbered_in_its_own_folder(tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     swept(a, "one", "16", rounds=3)
-    merge_folders([a], out=b)
+    merge_records([a], out=b)
     (trial_id,) = {record.trial_id for record in records(a)}
     assert Results(a).find_next_attempt_number(trial_id) == 4
     assert Results(b).find_next_attempt_number(trial_id) == 1
@@ -240,9 +240,9 @@ def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, other):
     shutil.copytree(a, b)
     in_rounds(a, [10, 12, 13])
     in_rounds(b, [other])
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     assert shown_rounds(c) == [(1, "10"), (2, "12"), (3, "13")]
-    merge_folders([a, b], out=a)
+    merge_records([a, b], out=a)
     assert shown_rounds(a) == [(1, "10"), (2, "12"), (3, "13")]
 
 
@@ -258,12 +258,12 @@ def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_p
     kept = {name: text for name, text in files(whole).items() if not name.startswith("plans/")}
     for order in ([damaged, whole], [whole, damaged]):
         before = files(damaged), files(whole)
-        assert merge_folders(order, out=c) == 0
+        assert merge_records(order, out=c) == 0
         assert (files(damaged), files(whole)) == before
         assert [record.round for record in select_counting_records(records(c)).values()] == [1, 2, 3]
         assert {name: text for name, text in files(c).items() if not name.startswith("plans/")} == kept
         shutil.rmtree(c)
-    merge_folders([damaged, whole], out=damaged)
+    merge_records([damaged, whole], out=damaged)
     assert files(damaged) == files(whole)
 
 
@@ -311,11 +311,11 @@ def test_each_allowance_counts_as_it_did_in_its_own_folder(tmp_path, capsys, min
     under_allowances(b, *others)
     both = sorted(shown_allowances(a) + shown_allowances(b))
     assert both == sorted(mine + others)
-    merge_folders([a, b], out=c)
-    merge_folders([b, a], out=d)
-    merge_folders([a, b], out=a)
+    merge_records([a, b], out=c)
+    merge_records([b, a], out=d)
+    merge_records([a, b], out=a)
     assert [shown_allowances(one) for one in (a, c, d)] == [both] * 3
-    assert "left out" not in capsys.readouterr().out
+    assert capsys.readouterr().err == ""
 
 
 def test_further_rounds_stay_behind_their_first_one_though_another_allowance_came_between(tmp_path):
@@ -325,7 +325,7 @@ def test_further_rounds_stay_behind_their_first_one_though_another_allowance_cam
     shutil.copytree(a, b)
     under_allowances(a, (2, 1, 10), (4, 1, 12), (2, 2, 14))
     under_allowances(b, (2, 1, 11))
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     assert shown_allowances(c) == [(2, 1, 10), (2, 2, 14), (4, 1, 12)]
 
 
@@ -344,7 +344,7 @@ def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, mon
         return whole(path, *more, **others)
 
     monkeypatch.setattr(os, "open", refused)  # tests may run as root, who may read all
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     out, err = capsys.readouterr()
     assert out.startswith(f"{c}: 2 attempts added")
     told = f"gpubench: {closed} is left out: Permission denied"
@@ -352,7 +352,7 @@ def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, mon
     assert {path.name.partition("-")[0] for path in (c / "plans").iterdir()} == {"two"}
     monkeypatch.undo()
     assert (files(a), files(b)) == before
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     assert {path.name.partition("-")[0] for path in (c / "plans").iterdir()} == {"one", "two"}
 
 
@@ -372,7 +372,7 @@ def test_a_plan_of_the_target_that_can_t_be_read_stays_as_it_is(tmp_path, monkey
         return whole(path, *more, **others)
 
     monkeypatch.setattr(os, "open", refused)
-    merge_folders([a, b], out=a)
+    merge_records([a, b], out=a)
     monkeypatch.undo()
     assert closed.read_bytes() == kept
 
@@ -389,7 +389,7 @@ def test_a_folder_named_like_a_plan_is_left_out_and_named(tmp_path, capsys):
 def test_names_of_folders_reach_the_terminal_without_control_characters(tmp_path, capsys):
     a = tmp_path / "a\x1b[31m\nb"
     swept(a, "one", "16")
-    merge_folders([a], out=tmp_path / "c\x1b[31m")
+    merge_records([a], out=tmp_path / "c\x1b[31m")
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert len(out.splitlines()) == 2
@@ -446,7 +446,7 @@ def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, af
     swept(a, "one", "16,32")
     shutil.copytree(a, b)
     edited(b, started_at="2099-01-01 00:00:00", reason="another")
-    merge_folders([a, b], out=d)
+    merge_records([a, b], out=d)
     whole, left = uniting.copy_whole, [after]
 
     def stops(source, target):
@@ -457,11 +457,11 @@ def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, af
 
     monkeypatch.setattr(uniting, "copy_whole", stops)
     with pytest.raises(KeyboardInterrupt):
-        merge_folders([a, b], out=c)
+        merge_records([a, b], out=c)
     monkeypatch.undo()
     for path in (c / "records").glob("*/*.json"):
         json.loads(path.read_text())
-    merge_folders([a, b], out=c)
+    merge_records([a, b], out=c)
     assert files(c) == files(d)
 
 
@@ -488,12 +488,12 @@ def test_a_log_without_a_record_goes_along(tmp_path, is_earlier):
     Results(a).make_log_path(record.trial_id, f"2-{Results(a).folder_id}00000000").write_text("killed")
     if is_earlier:
         as_earlier_version(a)
-    merge_folders([a], out=b)
+    merge_records([a], out=b)
     assert [path.read_text() for path in Results(b).list_logs(record.trial_id) if "-2-" in path.name] == [
         "killed"
     ]
     once = files(b)
-    merge_folders([a], out=b)
+    merge_records([a], out=b)
     assert files(b) == once
 
 

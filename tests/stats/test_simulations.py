@@ -59,10 +59,14 @@ def test_power(noise: float, rounds: int, at_least: dict[float, int]) -> None:
     "noise", [pytest.param(name, marks=[pytest.mark.slow] * (name != "normal")) for name in NOISES]
 )
 def test_honesty(noise: str, rate: Callable[..., Rates]) -> None:
-    """Equal and unequal noises, truths without an effect in all, some or the last rows."""
+    """Equal and unequal noises, truths without an effect in all, some or the last rows.
+
+    Whether two tests share their level only unequal normal noises tell; what is done to many claims tell all.
+    """
+    ratios = RATIOS[1::2] if noise in ("t(3)", "outliers", "common rounds") else RATIOS
     cells = [
         rate(11 + number, TABLES, truths, [0.01 * ratio[row % 2] for row in range(5)], rounds, NOISES[noise])
-        for number, (truths, ratio, rounds) in enumerate(itertools.product(TRUTHS, RATIOS, (2, 3, 5)))
+        for number, (truths, ratio, rounds) in enumerate(itertools.product(TRUTHS, ratios, (2, 3, 5)))
     ]
     false, called, covered = (
         [getattr(cell, field) for cell in cells] for field in ("false", "called", "covered")
@@ -133,14 +137,14 @@ def test_without_common_rounds_unequal_noise_is_judged_by_the_fewest_degrees() -
 def test_looks_after_each_round_cost_a_twentieth(claim_table: Callable[..., list[Claim]]) -> None:
     """Nine equal rows, looked at after each of eight rounds, and judged at the end: what stops is sure for good."""
     false = 0
-    for table in simulate_tables(110, TABLES, [0.0] * 9, 0.02, 8):
+    for table in simulate_tables(110, TABLES // 2, [0.0] * 9, 0.02, 8):
         looked = [
             decide_claims(claims, [count_looks(claim.evidence) for claim in claims])
             for rounds in range(2, 9)
             if (claims := claim_table([{key: row[key] for key in range(rounds)} for row in table]))
         ]
         false += any(claim.decided.word == "sure" for claims in looked for claim in claims)
-    assert false / TABLES <= 0.01
+    assert false / (TABLES // 2) <= 0.01
 
 
 @pytest.mark.parametrize("design", ["ordered", "paired"])
