@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import committed
 import pytest
 from docs_pages import gallery
@@ -20,6 +22,11 @@ def test_a_page_begins_with_what_was_found_and_its_pictures_are_up_to_date(name:
     drawn = dict(gallery.draw_pictures(folder, pictures))
     assert set(drawn) == set((folder / "plots").iterdir())
     for path, content in drawn.items():
-        assert path.read_bytes() == content, path
+        assert round_coordinates(path.read_bytes()) == round_coordinates(content), path
         assert len(content) < LARGEST, path
         assert b'href="http' not in content, "it loads nothing"
+
+
+def round_coordinates(svg: bytes) -> bytes:
+    """Without the last digits of its long numbers, in which processors of different kinds differ."""
+    return re.sub(rb"\d+\.\d{4,}", lambda number: b"%.6g" % float(number[0]), svg)
