@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 
@@ -22,45 +22,45 @@ class FieldOption:
     """Whether it takes no value and means true. Flags stand among the options that say how to run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldDescription:
-    """One field: what it means, how people give and read it, and what it changes.
-
-    What is left out is right for most fields: one that makes another configuration, takes more or less memory, makes
-    steps longer or shorter, and is to be alike in rows that are compared.
-    """
+@dataclass(frozen=True)
+class FieldWords:
+    """What a field means, and how people read it."""
 
     meaning: str
     """What its column holds: for docs/columns.md and docs/experiments.md."""
+    _: KW_ONLY
     note: str = ""
     """What docs/experiments.md adds to that, in Markdown."""
     default: str = ""
     """The default in words, in Markdown, where the value alone would not tell it all."""
     auto: str = ""
     """What the machine takes where nothing is given (None), in words. Empty: None means that there is none."""
+    unit: str = ""
+    heading: str = ""
+    """Over its column in a table for people; the field's name where empty."""
+    phrase: str = ""
+    """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
 
-    # How it is given and shown.
-    option: FieldOption | None = None
+
+@dataclass(frozen=True, kw_only=True)
+class FieldRules:
+    """Where a field may be given, and what it changes.
+
+    What is left out is right for most fields: one that makes another configuration, takes more or less memory, makes
+    steps longer or shorter, and is to be alike in rows that are compared.
+    """
+
     in_run: bool = False
     """Whether an experiment file may give it under [run], too."""
     rivals: tuple[str, ...] = ()
     """Fields that say the same in another way: giving one takes the others' place."""
-    unit: str = ""
-    heading: str = ""
-    """Over its column in a table for people; the name itself where empty."""
     behind: str = ""
     """The field behind whose column its own stands, where that is not the field before."""
-    phrase: str = ""
-    """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
-
-    # What it is to a trial's identity.
     added: bool = False
     """Whether it came after the first results were stored. Then a record without it means its default, and only other
     values enter the ids of trials, so that stored results keep theirs. True for every new field."""
     repeats: bool = False
     """Whether it only tells repeats of one configuration apart."""
-
-    # What it changes.
     memory: Literal["changes", "grows", "keeps"] = "changes"
     """The GPU memory that the trial takes. `grows`: more of it takes more, so that a trial with more than one that ran
     out of memory, all other fields equal, is not tried."""
@@ -79,6 +79,13 @@ class FieldDescription:
     """Axes along which it may move, where the experiment ties it to them, and rows still are of one workload."""
     follows: tuple[str, ...] = ()
     """Fields that fill it where nobody asked for it. While they determine it, it tells nothing and takes no column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldDescription(FieldWords, FieldRules):
+    """All that there is to say about one field."""
+
+    option: FieldOption | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

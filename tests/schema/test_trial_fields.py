@@ -28,7 +28,8 @@ NEW = """
     flavour: Annotated[
         float,
         Bounds(ge=0, le=1),
-        FieldDescription(meaning="what nothing uses", heading="flavour", phrase="flavour {}", added=True),
+        FieldWords("what nothing uses", phrase="flavour {}"),
+        FieldRules(added=True),
     ] = 0.0
 
 
