@@ -32,6 +32,8 @@ Count = Annotated[int, Meta(ge=0, le=int(HUGE))]
 Count1 = Annotated[int, Meta(ge=1, le=int(HUGE))]
 Devices = Annotated[int, Meta(ge=0, le=1 << 16)]
 """Few enough to be gone through one by one."""
+CONFIRMED, UNCONFIRMED = "confirmed", "unconfirmed"
+"""The words of `top1_crossing`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,10 +123,7 @@ DOUBTS: tuple[Doubt, ...] = (
         about=("time",),
     ),
     Doubt(
-        code="cpu-starved",
-        says="There are more loader workers than CPUs.",
-        about=("time",),
-        any_ending=True,
+        code="cpu-starved", says="There are more loader workers than CPUs.", about=("time",), any_ending=True
     ),
     Doubt(
         code="short-warmup",
@@ -243,12 +240,7 @@ DOUBTS: tuple[Doubt, ...] = (
         serious=False,
         any_ending=True,
     ),
-    Doubt(
-        code="dp",
-        says="DataParallel copies the model in every step.",
-        serious=False,
-        any_ending=True,
-    ),
+    Doubt(code="dp", says="DataParallel copies the model in every step.", serious=False, any_ending=True),
 )
 """The worst first: the audit names the first of them that it finds, and docs/measuring.md lists them in this order."""
 

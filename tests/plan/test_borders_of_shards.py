@@ -17,7 +17,6 @@ from gpubench.plan.shards import (
     group_inseparable_units,
     join_shards,
     parse_shards,
-    select_shard,
     select_shards,
 )
 
@@ -100,7 +99,7 @@ def test_a_shard_says_how_much_of_the_plan_it_is_and_an_empty_one_into_how_many_
 ):
     whole = plan(GRID, "cpu")
     assert (
-        describe_shard(whole, select_shard(whole, Shard(1, 4)), Shard(1, 4))
+        describe_shard(whole, select_shards(whole, (Shard(1, 4),)), Shard(1, 4))
         == "shard 1/4: 2 of the plan's 6 trials and groups"
     )
     empty = describe_shard(whole, replace(whole, units=()), Shard(7, 7))

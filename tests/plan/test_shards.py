@@ -9,7 +9,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan import shards
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.plan import Plan, Unit, expand_experiment
-from gpubench.plan.shards import Shard, group_inseparable_units, select_shard, select_shards
+from gpubench.plan.shards import Shard, group_inseparable_units, select_shards
 from gpubench.plan.skips import make_memory_chain_key
 
 SOURCES = Given()
@@ -31,7 +31,7 @@ def plan(text: str, device: str = "cuda") -> Plan:
 
 def deal(whole: Plan, count: int) -> list[list[Unit]]:
     """The units of each shard."""
-    return [list(select_shard(whole, Shard(number, count)).units) for number in range(1, count + 1)]
+    return [list(select_shards(whole, (Shard(number, count),)).units) for number in range(1, count + 1)]
 
 
 PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
@@ -57,7 +57,7 @@ def test_the_shards_together_are_the_plan_and_what_belongs_together_stays_togeth
                 chain = make_memory_chain_key(alone.trial, alone.variant.make_definition())
                 shards_of.setdefault(chain, set()).add(number)
     assert {len(numbers) for numbers in shards_of.values()} == {1}
-    assert select_shard(whole, Shard(1, count)).experiment == whole.experiment
+    assert select_shards(whole, (Shard(1, count),)).experiment == whole.experiment
 
 
 def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
@@ -69,7 +69,7 @@ def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
     assert shards.join_shards([first, second, third]) == ()
     whole = PLANS["grid"]
     both = select_shards(whole, shards.parse_shards("1/3,3/3"))
-    mine = {unit.unit_id for number in (1, 3) for unit in select_shard(whole, Shard(number, 3)).units}
+    mine = {unit.unit_id for number in (1, 3) for unit in select_shards(whole, (Shard(number, 3),)).units}
     assert [unit.unit_id for unit in both.units] == [u.unit_id for u in whole.units if u.unit_id in mine]
     assert select_shards(whole, ()) is whole
 
@@ -82,7 +82,7 @@ def test_a_grid_on_gpus_is_dealt_out_by_chains_and_on_cpus_by_trials() -> None:
 
 def test_the_deal_does_not_depend_on_who_asks() -> None:
     """Another plan object, made anew, as another task of an array makes it."""
-    first, again = (select_shard(plan(GROUPS), Shard(3, 7)) for _ in range(2))
+    first, again = (select_shards(plan(GROUPS), (Shard(3, 7),)) for _ in range(2))
     assert [unit.unit_id for unit in first.units] == [unit.unit_id for unit in again.units]
 
 
@@ -125,12 +125,12 @@ def test_machines_with_other_numbers_of_cpus_work_out_the_same_deal(
 
 
 def test_more_shards_than_lots_leave_some_empty() -> None:
-    sizes = [len(select_shard(PLANS["grid"], Shard(number, 9)).units) for number in range(1, 10)]
+    sizes = [len(select_shards(PLANS["grid"], (Shard(number, 9),)).units) for number in range(1, 10)]
     assert sorted(sizes) == [0, 0, 0, 3, 3, 3, 3, 3, 3]
 
 
 def test_lots_are_dealt_like_cards() -> None:
-    first = [select_shard(PLANS["cpu"], Shard(number, 18)).units[0].unit_id for number in range(1, 19)]
+    first = [select_shards(PLANS["cpu"], (Shard(number, 18),)).units[0].unit_id for number in range(1, 19)]
     assert first == [unit.unit_id for unit in PLANS["cpu"].units]
 
 
