@@ -12,8 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Meta
 
-from gpubench.schema.field import order_names
-from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES
+from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, order_names
 
 HUGE = 1e15
 """No figure is larger: one that is has been damaged, and would overflow where figures are multiplied."""

@@ -19,10 +19,9 @@ from gpubench.analyze.series import COUNTS, EncodedFields
 from gpubench.plan.skips import make_memory_chain_key
 from gpubench.schema import catalog
 from gpubench.schema.columns import BY_NAME
-from gpubench.schema.field import order_names
 from gpubench.schema.kinds import find_column_kind
 from gpubench.schema.trial import derive_config_id, make_trial
-from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES, order_names
 
 NEW = """
     flavour: Annotated[
