@@ -52,14 +52,10 @@ class _RunTableOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 _RUN_FIELDS = select_fields(lambda about: about.in_run)
-
-
 _in_run: list[tuple[str, Any, None]] = [
     (name, values.KINDS[name] | str | None if name == "window" else values.KINDS[name] | None, None)
     for name in _RUN_FIELDS
 ]
-
-
 _RunTable: Any = msgspec.defstruct(
     "_RunTable", _in_run, bases=(_RunTableOptions,), frozen=True, kw_only=True, forbid_unknown_fields=True
 )

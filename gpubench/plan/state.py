@@ -96,15 +96,12 @@ def has_outdated_comparison(unit: Unit, chosen: Mapping[str, Record]) -> bool:
 
     Only where all of those are there: else it would run again and again. `chosen`: trial id -> the attempt that counts.
     """
-    solos = [chosen.get(job.membership.solo.trial_id) for job in unit.jobs if job.membership]
-    records = [chosen.get(job.trial_id) for job in unit.jobs]
-    if not solos or any(solo is None or solo.status != "ok" for solo in solos):
+    trial_ids = [job.trial_id for job in unit.jobs]
+    solo_ids = [job.membership.solo.trial_id for job in unit.jobs if job.membership]
+    if not all(name in chosen and chosen[name].status == "ok" for name in (*trial_ids, *solo_ids)):
         return False
-    if any(record is None or record.status != "ok" for record in records):
-        return False
-    then = next((record.together.get("solos") for record in records if record), None) or [None] * len(solos)
-    now = [make_attempt_reference(solo) for solo in solos if solo]
-    return then != now
+    then = chosen[trial_ids[0]].together.get("solos") or [None] * len(solo_ids)
+    return then != [make_attempt_reference(chosen[solo_id]) for solo_id in solo_ids]
 
 
 def plan_first_round(

@@ -30,21 +30,22 @@ ONE = BatchScript(
     options=["--partition=gpu"],
 )
 SCRIPTS = {
-    "one": ONE,
-    "array": replace(ONE, tasks=8, time="30", options=["--partition=gpu", "--gres=gpu:1", "-A project"]),
-    "nodes": replace(ONE, nodes=2, time="1-12:00:00", options=[]),
-    "trial-over-nodes": replace(ONE, nodes=2, trial_nodes=2),
     # What sbatch was given by name stands behind our own, which it beats.
-    "own": replace(
-        ONE, options=["-a 1-8%2", "--output=%j.log", "-J 'my job'", "-D /scratch"],
-    ),
+    "array": replace(ONE, tasks=8, time="30", options=["--partition=gpu", "-a 1-8%2", "--output=%j.log"]),
+    "trial-over-nodes": replace(ONE, nodes=2, trial_nodes=2, time="1-12:00:00", options=[]),
     "cpus-by-gpu": replace(ONE, cpus_per_task=None, options=["--gres=gpu:2", "--cpus-per-gpu=2"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_script(name: str) -> None:
     golden.check(GOLDEN / f"{name}.sbatch", SCRIPTS[name].format_script())
+
+
+def test_nodes_that_share_no_trial_each_work_through_the_plan() -> None:
+    script = replace(ONE, nodes=2).format_script()
+    assert "#SBATCH --nodes=2\n" in script
+    assert '\nsrun --kill-on-bad-exit=1 --cpus-per-task="$SLURM_CPUS_PER_TASK" \\\n' in script
 
 
 @pytest.mark.skipif(

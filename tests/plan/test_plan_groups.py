@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from fakes import Given
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.plan import Plan, Unit, derive_plan_id, expand_experiment
+from gpubench.plan.plan import Plan, Unit, expand_experiment
 from gpubench.plan.sweep_options import ExperimentOptions
 
 CPUS = 16
@@ -238,20 +238,6 @@ def test_the_machines_cpus_play_no_part_in_a_groups_id() -> None:
     assert here.units[0].unit_id != there.units[0].unit_id
 
 
-@pytest.mark.parametrize("cpus", [1, 4, 16])
-@pytest.mark.parametrize("sharing", ["shared", "pinned"])
-def test_a_stored_plan_has_the_same_units_elsewhere(cpus: int, sharing: str) -> None:
-    text = "[[group]]\nname = 'a'\njobs = [{}, {workers = 2}]\n[[group]]\njobs = [{copies = 2}]"
-    experiment = asked(text=text, variant="crop-resize,synthetic", cpu_sharing=sharing)
-    made = plan(experiment, cpus=cpus)
-    again = parse_experiment(
-        format_experiment(experiment, {"device": "cuda", "cpus": cpus, "protocol": "steady"}), "stored"
-    )
-    assert again.groups == experiment.groups
-    assert ids(plan(again, cpus=cpus)) == ids(made)
-    assert derive_plan_id(plan(again, cpus=cpus).units) == derive_plan_id(made.units)
-
-
 JOBS = st.lists(
     st.fixed_dictionaries(
         {},
@@ -269,6 +255,7 @@ JOBS = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(JOBS, st.sampled_from(["shared", "pinned"]), st.integers(1, 32), st.sampled_from(["given", "random"]))
 def test_whatever_the_jobs_their_baselines_come_first(
     jobs: list[dict[str, Any]], sharing: str, cpus: int, order: str
@@ -279,8 +266,7 @@ def test_whatever_the_jobs_their_baselines_come_first(
     except UsageError:
         return  # none of its combinations makes sense
     _check_solos(made)
-    wanted = 2
-    assert len(groups(made)) + made.dropped.total() == wanted
+    assert len(groups(made)) + made.dropped.total() == 2
     assert all(len(unit.jobs) == sum(job.get("copies", 1) for job in jobs) for unit in groups(made))
 
 

@@ -184,6 +184,8 @@ def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(gr
     assert states(judge(groups, chosen)) == ["done", "done", "run"]
     assert states(judge(groups, lost)) == ["failed", "done", "done"]
     assert states(judge(groups, newer)) == ["done", "run", "run"], "measured again since"
+    full = newer | {last: structs.replace(chosen[last], status="oom")}
+    assert states(judge(groups, full)) == ["done", "run", "done"], "there is nothing to compare"
 
 
 @pytest.mark.parametrize(

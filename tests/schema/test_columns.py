@@ -12,36 +12,16 @@ from hypothesis import strategies as st
 from gpubench.results.csv_text import format_csv, format_csv_cell
 from gpubench.results.rows import make_row
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import (
-    ALLOCATION,
-    BY_NAME,
-    COLUMNS,
-    CPU_SPEED,
-    DERIVED,
-    ENVIRONMENT,
-    EPOCH_COLUMNS,
-    IDENTITY,
-    IMAGES,
-    LATER,
-    LATEST,
-    MEASURED,
-    ROUNDS,
-    TRIAL,
-)
+from gpubench.schema.columns import BY_NAME, COLUMNS, DERIVED, EPOCH_COLUMNS, MEASURED
 from gpubench.schema.row import replace
 from gpubench.schema.trial_fields import FIELDS
 
-FOR_EVER = {
-    "identity": """
+FOR_EVER = """
 trial_id config_id experiment group job repeat status reason
-""",
-    "trial": """
 model width input_size num_classes variant data train_images batch_size gpus gpu_ids ranks strategy
 precision memory_format execution cudnn_benchmark workers prefetch optimizer lr accumulate device
 cpus cpu_sharing copies gpu_mem_cap_mib epochs warmup_epochs steps until_top1 breakdown seed
 params_m gmacs_per_image
-""",
-    "measured": """
 epoch_time_s epoch_time_iqr_s epochs_measured epoch_time_source images_per_s images_per_epoch
 step_time_ms_p50 step_time_ms_p95 first_batch_s data_wait_pct copy_ms forward_ms backward_ms comm_ms
 comm_hidden_ms optimizer_ms comm_pct comm_mib_per_step slowest_rank breakdown_cost_pct gpu_mem_mib
@@ -51,31 +31,15 @@ cpu_util_trial_pct cpu_s_per_epoch gpu_busy_s_per_epoch host_mem_mib energy_j po
 energy_sampled_j idle_power_w sm_clock_mhz throttled_pct throttle_reasons temperature_c top1_pct
 loss epochs_to_top1 time_to_top1_s energy_to_top1_j solo_epoch_time_s slowdown overlap_gain
 predicted_slowdown sharing full_together group_id solo_id doubts
-""",
-    "environment": """
 host gpu_name gpu_count driver cuda torch cpu_name cpu_count gpubench started_at mps
-""",
-    "images": """
 skipped_images
-""",
-    "later": """
 sync_every confirm_top1
-""",
-    "rounds": """
 round step_error_pct top1_crossing_s top1_crossing
-""",
-    "allocation": """
 slurm_job slurm_node slurm_partition memory_limit_mib
-""",
-    "latest": """
 nodes window launch_cpu
-""",
-    "cpu_speed": """
 cpu_probe_ms cpu_speed_pct
-""",
-}
-"""All columns of trials.csv, in their order. Another one is added at the end of a part; none is renamed, moved or taken
-away."""
+"""
+"""All columns of trials.csv, in their order. Another one is added at the end; none is renamed, moved or taken away."""
 EPOCHS_FOR_EVER = """
 trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
 energy_j top1_pct steady_step_s steady_steps tail_s round
@@ -83,22 +47,8 @@ energy_j top1_pct steady_step_s steady_steps tail_s round
 
 
 def test_the_columns_are_these_for_ever() -> None:
-    parts = {
-        "identity": IDENTITY,
-        "trial": [column for column in TRIAL if column not in (*LATER, *LATEST)],
-        "measured": MEASURED,
-        "environment": ENVIRONMENT,
-        "images": IMAGES,
-        "later": LATER,
-        "rounds": ROUNDS,
-        "allocation": ALLOCATION,
-        "latest": LATEST,
-        "cpu_speed": CPU_SPEED,
-    }
-    for part, names in FOR_EVER.items():
-        assert [column.name for column in parts[part]] == names.split(), part
     names = [column.name for column in COLUMNS]
-    assert names == " ".join(FOR_EVER.values()).split()
+    assert names == FOR_EVER.split()
     assert [column.name for column in EPOCH_COLUMNS] == EPOCHS_FOR_EVER.split()
     assert len(names) == len(set(names)) == len(BY_NAME)
     assert set(FIELDS) <= set(names), "every field of a trial has one"
