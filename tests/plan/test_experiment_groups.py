@@ -82,35 +82,6 @@ def test_groups_of_a_file() -> None:
     assert found.varied == (("variant",),), "groups are no axis"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[[groups]]", "unknown key 'groups': did you mean group?"),
-        ("[[group]]\nnam = 'x'\njobs = [{}, {}]", "unknown key 'nam': did you mean name?"),
-        ("[[group]]\njobs = [{ batchsize = 3 }, {}]", "unknown field 'batchsize': did you mean batch_size?"),
-        ("[[group]]\nname = 'x'", "group.0.jobs is missing"),
-        ("[[group]]\njobs = [3, 4]", "group.0.jobs.0 must be a table, not 3"),
-        ("[[group]]\njobs = [{}, {}]\npairs = 'all'", "group.0.pairs must be true or false, not 'all'"),
-        ("[[group]]\njobs = [{lr = 1}]", "group 'lr=1.0': 1 job runs beside none; give two or more"),
-        ("[[group]]\njobs = [{ batch_size = [16, 32] }, {}]", "batch_size must be a whole number, not a list"),
-        ("[[group]]\nname = 'x'\njobs = [{ copies = 0 }]", "copies must be at least 1"),
-        ("[[group]]\njobs = [{ gpus = 1, gpu_ids = [0] }, {}]", "gpu_ids is given beside gpus"),
-        ("[[group]]\njobs = [{}, { copies = 2 }]\npairs = true", "a pair is of two jobs, without copies"),
-        ("[fixed]\ncopies = 2\n[[group]]\njobs = [{}, {}]\npairs = true", "a pair is of two jobs, without copies"),
-        (
-            "[[group]]\nname = 'y'\njobs = [{}, {}]\n[[group]]\nname = ' y '\njobs = [{}, {}, {}]",
-            "two groups are named 'y'; give each a name of its own",
-        ),
-    ],
-)  # fmt: skip
-def test_a_wrong_group_is_refused_in_one_line(text: str, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_experiment(f"name = 'x'\n{text}", "x.toml")
-    assert says in str(caught.value)
-    assert str(caught.value).startswith("x.toml")
-    assert "\n" not in str(caught.value)
-
-
 def test_one_job_with_copies_is_a_group() -> None:
     own = parse_experiment("name = 'x'\n[[group]]\njobs = [{ copies = 2 }]", "x")
     assert own.groups == (Group(jobs=({"copies": 2},)),)

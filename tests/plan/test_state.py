@@ -57,20 +57,31 @@ def plan() -> Plan:
     return expand_experiment(asked, device="cuda", sources=Given())
 
 
-def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str, Record]:
-    """The attempts that count, in the plan's order."""
-    return {
-        job.trial_id: record(
-            trial_id=job.trial_id,
-            status=status,
-            reason="why",
-            environment=HERE | {"torch": torch},
-            trial=job.trial.as_json_dict(),
-            variant_definition=job.variant.make_definition(),
-        )
-        for job, status in zip(plan.jobs, statuses, strict=False)
-        if status
-    }
+def tried(plan: Plan, *endings: tuple[Status, ...], torch: str = "1.0") -> dict[str, Record]:
+    """The attempts that count, by unit and job, in the plan's order."""
+    attempts = {}
+    for unit, statuses in zip(plan.units, endings, strict=False):
+        solos = [{"trial_id": j.membership.solo.trial_id, "attempt": 1} for j in unit.jobs if j.membership]
+        for job, status in zip(unit.jobs, statuses, strict=False):
+            of_group: dict[str, Any] = {}
+            if job.membership:
+                of_group = {"group": job.membership.group, "group_id": job.membership.group_id}
+                of_group["together"] = {"solos": solos}
+            attempts[job.trial_id] = record(
+                trial_id=job.trial_id,
+                status=status,
+                reason=f"why {status}",
+                environment=HERE | {"torch": torch},
+                trial=job.trial.as_json_dict(),
+                variant_definition=job.variant.make_definition(),
+                **of_group,
+            )
+    return attempts
+
+
+def stored(plan: Plan, *statuses: Status, torch: str = "1.0") -> dict[str, Record]:
+    """Those of trials alone."""
+    return tried(plan, *((status,) for status in statuses), torch=torch)
 
 
 @pytest.mark.parametrize(
@@ -141,33 +152,6 @@ def plan_copies(**fields: Any) -> Plan:
 @pytest.fixture
 def groups() -> Plan:
     return plan_copies()
-
-
-def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
-    """The attempts that count, by unit and job, in the plan's order."""
-    found = {}
-    for unit, statuses in zip(plan.units, endings, strict=False):
-        for job, status in zip(unit.jobs, statuses, strict=False):
-            found[job.trial_id] = record(
-                trial_id=job.trial_id,
-                group=job.membership.group if job.membership else None,
-                group_id=job.membership.group_id if job.membership else None,
-                status=status,
-                reason=f"why {status}",
-                together={
-                    "solos": [
-                        {"trial_id": j.membership.solo.trial_id, "attempt": 1}
-                        for j in unit.jobs
-                        if j.membership
-                    ]
-                }
-                if job.membership
-                else {},
-                environment=HERE,
-                trial=job.trial.as_json_dict(),
-                variant_definition=job.variant.make_definition(),
-            )
-    return found
 
 
 OK: tuple[Status, ...] = ("ok",)
