@@ -30,9 +30,8 @@ from gpubench.analyze.series import (
     list_asked_fields,
 )
 from gpubench.core.prediction import classify_overlap
-from gpubench.schema.columns import DERIVED, MEASURED
+from gpubench.schema.columns import CONFIRMED, DERIVED, MEASURED, UNCONFIRMED
 from gpubench.schema.doubts import find_doubt
-from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_combined_work
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")

@@ -15,8 +15,7 @@ import typer
 
 from gpubench.cli import options
 from gpubench.plan.sweep_options import ExperimentOptions, OptionDeclaration, RunOptions
-from gpubench.schema.field import FieldOption, order_names
-from gpubench.schema.trial_fields import ABOUT
+from gpubench.schema.trial_fields import ABOUT, FieldOption, order_names
 
 
 class SweepCommand:

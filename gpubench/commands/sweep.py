@@ -112,7 +112,7 @@ def make_sweep_request(
     )
     epochs_before = {} if experiment.is_length_given else find_epochs_of_old_version(results, experiment.name)
     whole = make_plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
-    plan = whole if shard is None else shards.select_shard(whole, shard)
+    plan = shards.select_shards(whole, () if shard is None else (shard,))
     retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
     for name in retry:
         if name not in RETRY:

@@ -64,13 +64,13 @@ def ensure_variant_files(
     """Sees to it that the files a variant reads lie on disk, and returns their folder.
 
     `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
-    reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Copies lack the
-    images of `without`; a folder that is read itself has them still. Raises as `collect_data_facts`, `make`,
+    reads them: theirs is the folder to fetch them into. `none` needs nothing on disk. Copies lack the images of
+    `without`; a folder that is read itself has them still. Raises as `collect_data_facts`, `make`,
     `resize_folder` and `decode_folder` do.
     """
     if data in catalog.NAMED_DATA:
         return make_data_home_path() / "torchvision"
-    if files in ("none", "memory"):
+    if files == "none":
         return make_data_home_path()
     if (recipe := _parse_procedural_recipe(data)) is not None:
         source = make.make_procedural_root_path(recipe)
@@ -104,7 +104,7 @@ def plan_making_steps(
 
     Raises as `collect_data_facts` does, and where something else lies in a place that is needed.
     """
-    if files in ("none", "memory") or data in catalog.NAMED_DATA:
+    if files == "none" or data in catalog.NAMED_DATA:
         return []
     facts = collect_data_facts(data, without)
     count = f"{facts.train_images:,} + {facts.val_images:,} images"

@@ -79,29 +79,25 @@ class BatchScript:
         # A trial over several nodes is started once: the sweep starts its part on the others by itself.
         once = "--nodes=1 --ntasks=1 " if self.trial_nodes > 1 else ""
         cpus = '--cpus-per-task="$SLURM_CPUS_PER_TASK" ' if has_cpus else ""
-        return "\n".join(
-            [
-                "#!/bin/bash",
-                *(f"#SBATCH {line}" for line in lines),
-                "",
-                f"# Made by: {' '.join(self.command_line.split())}",
-                "# Works through a plan; all jobs of it see the results folder. To go on later, submit it again.",
-                "# srun hands the warning before the time limit on, and the CPUs only if it is told how many.",
-                f"srun {once}--kill-on-bad-exit=1 {cpus}\\",
-                f"  {shlex.join(self.command)}",
-                "code=$?",
-                "",
-                "# 75: stopped by a signal or for lack of time. The same job goes on once it is started again.",
-                'if [ "$code" -eq 75 ]; then',
-                '  echo "this job is requeued, and goes on by itself"',
-                # The id alone may stand for all tasks of an array.
-                '  scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}'
-                '${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"',
-                "fi",
-                'exit "$code"',
-                "",
-            ]
-        )
+        options = "".join(f"#SBATCH {line}\n" for line in lines)
+        # The id of an array's job alone may stand for all of its tasks.
+        return f"""\
+#!/bin/bash
+{options}
+# Made by: {" ".join(self.command_line.split())}
+# Works through a plan; all jobs of it see the results folder. To go on later, submit it again.
+# srun hands the warning before the time limit on, and the CPUs only if it is told how many.
+srun {once}--kill-on-bad-exit=1 {cpus}\\
+  {shlex.join(self.command)}
+code=$?
+
+# 75: stopped by a signal or for lack of time. The same job goes on once it is started again.
+if [ "$code" -eq 75 ]; then
+  echo "this job is requeued, and goes on by itself"
+  scontrol requeue "${{SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}}${{SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}}"
+fi
+exit "$code"
+"""
 
 
 def split_sbatch_option(option: str) -> tuple[str, str]:

@@ -1,9 +1,9 @@
-"""Combinations that make no sense, each with its reason. A new rule is a line in one of RULES."""
+"""Combinations that make no sense, each with its reason. A new rule is a line in a function of problems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import chain
 
 from gpubench.basics.words import format_count
 from gpubench.datasets.facts import DataFacts
@@ -12,22 +12,10 @@ from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
 
 
-@dataclass(frozen=True, slots=True)
-class TrialContext:
-    """A trial and what its sense depends on."""
-
-    trial: Trial
-    variant: catalog.InputVariant
-    device: str
-    """cuda or cpu, resolved."""
-    facts: DataFacts
-    together: int = 1
-    """Jobs that run at the same time, this one among them."""
-
-
-def _list_device_problems(case: TrialContext) -> Iterator[str]:
+def _list_device_problems(
+    t: Trial, variant: catalog.InputVariant, together: int, *, on_cpu: bool
+) -> Iterator[str]:
     """What is wrong with the devices that a trial asks for, and with its strategy on them."""
-    t, on_cpu = case.trial, case.device == "cpu"
     strategy = catalog.STRATEGIES[t.strategy]
     if on_cpu and t.gpus:
         count, given = t.ranks or t.gpus, "gpu_ids (--gpu-ids)" if t.gpu_ids else "gpus (--gpus)"
@@ -45,7 +33,7 @@ def _list_device_problems(case: TrialContext) -> Iterator[str]:
     if not on_cpu and t.gpu_ids is not None and (len(set(t.gpu_ids)), len(t.gpu_ids)) != (t.gpus, t.gpus):
         yield f"gpu_ids {'+'.join(map(str, t.gpu_ids))} do not name {t.gpus} different GPUs"
     if t.nodes > 1:
-        if case.together > 1:
+        if together > 1:
             yield "jobs that run together run on one node: leave nodes (--nodes) out"
         if not strategy.process_per_device:
             *most, last = [name for name, facts in catalog.STRATEGIES.items() if facts.process_per_device]
@@ -62,7 +50,7 @@ def _list_device_problems(case: TrialContext) -> Iterator[str]:
                     f"all nodes, so take a multiple of {t.nodes}"
                 )
     if on_cpu:
-        if case.variant.needs_gpu:
+        if variant.needs_gpu:
             yield f"variant {t.variant} needs a GPU: on a CPU take another (gpubench data list)"
         if t.precision in ("tf32", "fp16"):
             yield f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
@@ -96,21 +84,20 @@ def _list_device_problems(case: TrialContext) -> Iterator[str]:
             yield (
                 f"launch_cpu one does not work with strategy {t.strategy}, whose process launches for all GPUs at once"
             )
-        if case.together > 1 and t.cpu_sharing != "pinned":
+        if together > 1 and t.cpu_sharing != "pinned":
             yield "launch_cpu one gives each rank a CPU of its own: jobs together need cpu_sharing pinned for it"
         if t.cpus is not None and t.cpus < 2 * t.devices:
             yield f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
 
 
-def _list_work_problems(case: TrialContext) -> Iterator[str]:
+def _list_work_problems(t: Trial, variant: catalog.InputVariant, facts: DataFacts) -> Iterator[str]:
     """What is wrong with the work that is to be shared."""
-    t, facts, ranks = case.trial, case.facts, count_ranks(case.trial)
-    share = t.devices * t.accumulate
+    ranks, share = count_ranks(t), t.devices * t.accumulate
     if t.batch_size % share:
         parts = f"{t.devices} devices × {t.accumulate} micro-batches"
         yield f"a batch of {t.batch_size:,} can't be shared equally: {parts} take a multiple of {share:,}"
     images = t.train_images or facts.train_images
-    if images > facts.train_images > 0 and case.variant.files != "none":
+    if images > facts.train_images > 0 and variant.files != "none":
         yield f"the data have only {facts.train_images:,} training images"
     if images and t.batch_size > images:
         broken = facts.skipped_images
@@ -131,9 +118,11 @@ def _list_work_problems(case: TrialContext) -> Iterator[str]:
         yield f"{t.model} has no width to set"
 
 
-def _list_measuring_problems(case: TrialContext) -> Iterator[str]:
+def _list_measuring_problems(
+    t: Trial, variant: catalog.InputVariant, facts: DataFacts, together: int
+) -> Iterator[str]:
     """What is wrong with how long it is trained, and beside what."""
-    t, warmup = case.trial, case.trial.warmup_epochs or 0
+    warmup = t.warmup_epochs or 0
     if t.epochs is None and t.warmup_epochs is not None:
         yield "warmup_epochs are of whole epochs: give their number, epochs (--epochs), or leave it out"
     if t.epochs is not None and warmup >= t.epochs:
@@ -143,26 +132,19 @@ def _list_measuring_problems(case: TrialContext) -> Iterator[str]:
         )
     if t.until_top1 is None and t.confirm_top1:
         yield "confirm_top1 confirms that a top-1 was reached: say which one with until_top1 (--until-top1)"
-    if t.until_top1 is not None and case.variant.files == "none":
+    if t.until_top1 is not None and variant.files == "none":
         yield f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
-    if t.until_top1 is not None and not case.facts.val_images:
+    if t.until_top1 is not None and not facts.val_images:
         yield "until_top1 (--until-top1) needs a validation split, and the data have none"
-    if case.together == 1 and t.cpu_sharing != "shared":
+    if together == 1 and t.cpu_sharing != "shared":
         yield (
             f"CPUs are {t.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) out, or "
             "give copies (--copies) or jobs (--job)"
         )
-    if case.together > 1 and t.until_top1 is not None:
+    if together > 1 and t.until_top1 is not None:
         yield "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
-    if case.together > 1 and t.breakdown:
+    if together > 1 and t.breakdown:
         yield "the parts of steps are timed alone; leave breakdown out where jobs run together"
-
-
-RULES: tuple[Callable[[TrialContext], Iterator[str]], ...] = (
-    _list_device_problems,
-    _list_work_problems,
-    _list_measuring_problems,
-)
 
 
 def find_trial_conflict(
@@ -172,8 +154,12 @@ def find_trial_conflict(
 
     `together`: jobs that run at the same time, this one among them.
     """
-    case = TrialContext(t, variant, device, facts, together)
-    return next((reason for rule in RULES for reason in rule(case)), None)
+    problems = chain(
+        _list_device_problems(t, variant, together, on_cpu=device == "cpu"),
+        _list_work_problems(t, variant, facts),
+        _list_measuring_problems(t, variant, facts, together),
+    )
+    return next(problems, None)
 
 
 def find_group_conflict(trials: list[Trial]) -> str | None:

@@ -85,7 +85,7 @@ def infer_fields_from_trials(
             filled[name] = values.pop()
     if filled.get("variant") not in (None, *VARIANTS):
         del filled["variant"]  # a user's own one, which only their file defines
-    for name in set(OF_THE_WORK) - given:
+    for name in (name for name in OF_THE_WORK if name not in given):
         rows = [row for row in rows if row.get(name) in (None, filled.get(name, usual[name]))] or rows
     texts = {name: format_field_value(value) for name, value in filled.items()}
     sizes = sorted({row["batch_size"] for row in rows if row.get("batch_size")})

@@ -56,31 +56,35 @@ class Experiment:
     @property
     def most_copies(self) -> int:
         """The highest number of copies that its fields and axes ask for."""
-        return max(count_copies({"copies": number}) or 1 for number in self._list_field_values("copies"))
+        given = (count_copies({name: value}) for name, value in self.list_given_values() if name == "copies")
+        return max((number or 1 for number in given), default=1)
 
     @property
     def most_nodes(self) -> int:
         """Over how many nodes its largest trial goes, by its fields and axes."""
-        return max(int(number or 1) for number in self._list_field_values("nodes"))
+        return max(
+            (int(value or 1) for name, value in self.list_given_values() if name == "nodes"), default=1
+        )
 
     @property
     def is_length_given(self) -> bool:
         """Whether it gives a window, or whole epochs: else its trials measure the default's window."""
-        return any(
-            value is not None
-            for field in ("window", "steps", "epochs", "until_top1")
-            for value in (
-                *self._list_field_values(field),
-                *(job.get(field) for group in self.groups for job in group.jobs),
-            )
-        )
+        given = [*self.list_given_values(), *self.list_job_values()]
+        return any(value is not None and name in _OF_LENGTH for name, value in given)
 
-    def _list_field_values(self, field: str) -> Iterator[Any]:
-        """Every value that it gives a field of a trial; None where it is left to its default."""
-        yield self.fixed.get(field)
+    def list_given_values(self) -> Iterator[tuple[str, Any]]:
+        """Every value that its fields and axes give, beside the name of its field."""
+        yield from self.fixed.items()
         for axis in self.axes:
-            if field in axis.fields:
-                yield from (step[axis.fields.index(field)] for step in axis.values)
+            for step in axis.values:
+                yield from zip(axis.fields, step, strict=True)
+
+    def list_job_values(self) -> Iterator[tuple[str, Any]]:
+        """The same of the jobs of its groups."""
+        return (given for group in self.groups for job in group.jobs for given in job.items())
+
+
+_OF_LENGTH = ("window", "steps", "epochs", "until_top1")
 
 
 def check_experiment_groups(experiment: Experiment) -> Experiment:

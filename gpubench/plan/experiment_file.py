@@ -52,14 +52,10 @@ class _RunTableOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 _RUN_FIELDS = select_fields(lambda about: about.in_run)
-
-
 _in_run: list[tuple[str, Any, None]] = [
     (name, values.KINDS[name] | str | None if name == "window" else values.KINDS[name] | None, None)
     for name in _RUN_FIELDS
 ]
-
-
 _RunTable: Any = msgspec.defstruct(
     "_RunTable", _in_run, bases=(_RunTableOptions,), frozen=True, kw_only=True, forbid_unknown_fields=True
 )
@@ -116,11 +112,8 @@ def parse_experiment(text: str, where: str) -> Experiment:
     is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
         file = convert_value(table, _ExperimentFile)
-        return (
-            _default_old_plan_to_epochs(_make_experiment(file, is_checked=is_earlier))
-            if is_earlier
-            else _make_experiment(file)
-        )
+        experiment = _make_experiment(file, is_checked=is_earlier)
+        return _default_old_plan_to_epochs(experiment) if is_earlier else experiment
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
@@ -151,12 +144,9 @@ def _make_variant(table: _VariantTable) -> catalog.InputVariant:
 
 def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Experiment:
     """`is_checked`: it was asked for once, by a version that knew other rivals."""
-    fixed = {name: values.decode_toml_value(name, value) for name, value in file.fixed.items()}
-    run = {
-        name: values.decode_toml_value(name, given)
-        for name in _RUN_FIELDS
-        if (given := getattr(file.run, name)) is not None
-    }
+    fixed = _decode_fields(file.fixed)
+    given_run = {name: getattr(file.run, name) for name in _RUN_FIELDS}
+    run = _decode_fields({name: given for name, given in given_run.items() if given is not None})
     axes = [
         Axis((name,), tuple((v,) for v in values.decode_toml_axis(name, given)))
         for name, given in file.axes.items()
@@ -174,9 +164,7 @@ def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Expe
             fixed=fixed | run,
             axes=tuple(axes),
             groups=tuple(_make_group(table) for table in file.group),
-            excludes=tuple(
-                {n: values.decode_toml_value(n, v) for n, v in table.items()} for table in file.exclude
-            ),
+            excludes=tuple(map(_decode_fields, file.exclude)),
             variants=catalog.VARIANTS | {name: _make_variant(table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
             rounds=parse_rounds(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
@@ -186,10 +174,12 @@ def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Expe
     )
 
 
+def _decode_fields(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values.decode_toml_value(name, value) for name, value in table.items()}
+
+
 def _make_group(table: _GroupTable) -> Group:
-    jobs = tuple(
-        {name: values.decode_toml_value(name, value) for name, value in job.items()} for job in table.jobs
-    )
+    jobs = tuple(map(_decode_fields, table.jobs))
     for job in jobs:
         check_no_duplicate_fields(list(job), "a job")
     return Group(name=clean_line(table.name).strip(), jobs=jobs, pairs=table.pairs)
@@ -208,29 +198,29 @@ def format_experiment(experiment: Experiment, resolved: Mapping[str, Any]) -> st
     """The experiment as a file for `parse_experiment`, with `resolved` (data fingerprints, device) as [plan]."""
     import tomli_w
 
+    def encode_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: values.encode_toml_value(value) for name, value in fields.items()}
+
+    columns = [
+        (
+            axis.fields,
+            [list(map(values.encode_toml_value, given)) for given in zip(*axis.values, strict=True)],
+        )
+        for axis in experiment.axes
+    ]
     table: dict[str, Any] = {"name": experiment.name, "question": experiment.question}
-    table["fixed"] = {name: values.encode_toml_value(v) for name, v in experiment.fixed.items()}
-    table["axes"] = {
-        a.fields[0]: [values.encode_toml_value(v[0]) for v in a.values]
-        for a in experiment.axes
-        if len(a.fields) == 1
-    }
+    table["fixed"] = encode_fields(experiment.fixed)
+    table["axes"] = {names[0]: given[0] for names, given in columns if len(names) == 1}
     table["run"] = {"repeats": experiment.repeats, "timeout": experiment.timeout_s}
     table["run"] |= encode_rounds(experiment.rounds)
     if experiment.bad_images != "fail":
         table["run"]["bad_images"] = experiment.bad_images
-    table["zip"] = [
-        {name: [values.encode_toml_value(step[i]) for step in a.values] for i, name in enumerate(a.fields)}
-        for a in experiment.axes
-        if len(a.fields) > 1
-    ]
-    table["exclude"] = [
-        {name: values.encode_toml_value(v) for name, v in e.items()} for e in experiment.excludes
-    ]
+    table["zip"] = [dict(zip(names, given, strict=True)) for names, given in columns if len(names) > 1]
+    table["exclude"] = [encode_fields(exclude) for exclude in experiment.excludes]
     table["group"] = [
         {
             **({"name": group.name} if group.name else {}),
-            "jobs": [{name: values.encode_toml_value(v) for name, v in job.items()} for job in group.jobs],
+            "jobs": [encode_fields(job) for job in group.jobs],
             **({"pairs": True} if group.pairs else {}),
         }
         for group in experiment.groups

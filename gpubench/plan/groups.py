@@ -60,11 +60,6 @@ def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[
     return [(group.title if len(jobs) > 1 else "", jobs)]
 
 
-def format_job_position(index: int, count: int) -> str:
-    """`1 of 3` for the first (`index` 0) of three. With a stroke between, a spreadsheet would make a date of it."""
-    return f"{index + 1} of {count}"
-
-
 def check_group(group: Group, *, most_copies: int) -> None:
     """Raises UsageError for what is wrong with a group. `most_copies`: of the experiment's own `copies`."""
     called = f"group {quote_value(group.title)}"
@@ -98,25 +93,18 @@ def format_job_label(job: Mapping[str, Any]) -> str:
 
 def format_trial_labels(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     """What trials that run together are called: by model, variant, batch and GPUs, and by whatever tells them apart."""
-    following = (
-        *BARE,
-        "strategy",
-        "lr",
-        "gpus",
-        "gpu_ids",
-    )  # told anyway, or following from other fields, mostly
+    # Told anyway, or following from other fields, mostly.
+    following = (*BARE, "strategy", "lr", "gpus", "gpu_ids")
     apart = [
         name
         for name in trials[0]
         if name not in following and any(trial[name] != trials[0][name] for trial in trials)
     ]
-    names = []
+    labels = []
     for trial in trials:
-        devices = next((name for name in ("gpu_ids", "gpus") if trial[name]), None)
-        names.append(
-            format_job_label({name: trial[name] for name in (*BARE, *apart, *filter(None, [devices]))})
-        )
-    return names
+        devices = [name for name in ("gpu_ids", "gpus") if trial[name]][:1]
+        labels.append(format_job_label({name: trial[name] for name in (*BARE, *apart, *devices)}))
+    return labels
 
 
 def format_group_label(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[str]) -> str:
@@ -153,13 +141,10 @@ def _repeat_copies(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _list_pairs(group: Group, jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     """Every two of the jobs, once: of equal jobs one pair is enough."""
     before = f"{group.name}: " if group.name else ""
-    keys = [frozenset(job.items()) for job in group.jobs]
     pairs: dict[frozenset[frozenset[tuple[str, Any]]], tuple[str, list[dict[str, Any]]]] = {}
-    for first, second in itertools.combinations(range(len(jobs)), 2):
-        name = before + _join_job_labels([group.jobs[first], group.jobs[second]])
-        pairs.setdefault(
-            frozenset({keys[first], keys[second]}), (name, [dict(jobs[first]), dict(jobs[second])])
-        )
+    for (own, job), (other_own, other) in itertools.combinations(zip(group.jobs, jobs, strict=True), 2):
+        key = frozenset({frozenset(own.items()), frozenset(other_own.items())})
+        pairs.setdefault(key, (before + _join_job_labels([own, other_own]), [dict(job), dict(other)]))
     return list(pairs.values())
 
 

@@ -17,9 +17,10 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import find_group_conflict, find_trial_conflict
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.groups import format_job_position, list_job_sets
+from gpubench.plan.groups import list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
+from gpubench.schema.cell import format_cell
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
 
@@ -54,8 +55,8 @@ class GroupMembership:
 
     @property
     def name(self) -> str:
-        """`1 of 3`."""
-        return format_job_position(self.number, self.size)
+        """`1 of 3`: with a stroke between, a spreadsheet would make a date of it."""
+        return f"{self.number + 1} of {self.size}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,23 +120,12 @@ def check_known_names(experiment: Experiment) -> None:
     known: Mapping[str, Mapping[str, Any]] = {
         "variant": experiment.variants, "strategy": catalog.STRATEGIES, "optimizer": catalog.OPTIMIZERS
     }  # fmt: skip
-    for name, value in _list_given_values(experiment):
+    excluded = (given for exclude in experiment.excludes for given in exclude.items())
+    for name, value in (*experiment.list_given_values(), *excluded, *experiment.list_job_values()):
         if name == "model":
             catalog.check_model_name(value)
         elif name in known and value not in known[name]:
             raise make_unknown_name_error(name, str(value), known[name])
-
-
-def _list_given_values(experiment: Experiment) -> Iterator[tuple[str, Any]]:
-    yield from experiment.fixed.items()
-    for axis in experiment.axes:
-        for step in axis.values:
-            yield from zip(axis.fields, step, strict=True)
-    for exclude in experiment.excludes:
-        yield from exclude.items()
-    for group in experiment.groups:
-        for job in group.jobs:
-            yield from job.items()
 
 
 def expand_experiment(
@@ -306,3 +296,22 @@ def derive_plan_id(units: Sequence[Unit]) -> str:
     """Eight hex digits that name a plan by its trials."""
     ids = "".join(job.trial_id for unit in units for job in unit.jobs)
     return hashlib.sha256(ids.encode()).hexdigest()[:8]
+
+
+def format_unit_label(plan: Plan, unit: Unit) -> str:
+    """The unit by its group and the varied fields, or by the usual ones where nothing varies."""
+    experiment, trials = plan.experiment, [job.trial for job in unit.jobs]
+    fields = [name for axis in experiment.varied for name in axis]
+    if unit.is_group:  # how many copies it has is told by its name
+        fields = [name for name in fields if name != "copies"]
+    else:  # a trial alone may be there for the jobs of groups
+        of_jobs = [name for group in experiment.groups for job in group.jobs for name in job]
+        fields = [*of_jobs, *fields] or ["model", "batch_size"]
+    parts = [unit.group] if unit.group else []
+    for name in dict.fromkeys("batch_size" if name == values.BATCH_PER_GPU else name for name in fields):
+        texts = dict.fromkeys(format_cell(getattr(t, name)) for t in trials)
+        if any(texts):
+            parts.append(f"{name}={'/'.join(texts)}")
+    if experiment.repeats > 1:  # in words: it is no field that anybody asked for
+        parts.append(f"repeat {trials[0].repeat + 1} of {experiment.repeats}")
+    return " ".join(parts)

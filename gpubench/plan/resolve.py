@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.shares import CpuShare, choose_device, count_ranks, divide_cpus
+from gpubench.plan.shares import choose_device, count_ranks, divide_cpus
 from gpubench.schema.order import (
     DataSpec,
     Kind,
@@ -84,10 +84,30 @@ def resolve_unit_trials(
     """
     shares = divide_cpus([(job.trial, job.variant) for job in unit.jobs], machine.cpu_count, default_device)
     gpus = choose_gpu_ids([job.trial for job in unit.jobs], machine.gpus, lost)
-    return [
-        _resolve_job(job, share, job_gpus, machine, facts(job), default_device)
-        for job, share, job_gpus in zip(unit.jobs, shares, gpus, strict=True)
-    ]
+    resolved = []
+    for job, share, on_cuda in zip(unit.jobs, shares, gpus, strict=True):
+        t, data = job.trial, facts(job)
+        device = choose_device(t, default_device)
+        gpu_ids = on_cuda if device == "cuda" else ()
+        cpu_ids = machine.cpu_ids
+        if share.first is not None:
+            cpu_ids = cpu_ids[share.first : share.first + share.cpus]
+        resolved.append(
+            ResolvedTrial(
+                device=device,
+                gpu_ids=gpu_ids,
+                gpu_uuids=tuple(machine.gpus[i].uuid for i in gpu_ids),
+                nodes=t.nodes,
+                processes=count_ranks(t),
+                cpu_ids=cpu_ids,
+                cpus=min(len(cpu_ids), machine.cpu_count),
+                workers=share.workers,
+                input_size=t.input_size or data.size or DEFAULT_SIZE,
+                num_classes=t.num_classes or data.num_classes,
+                train_images=t.train_images or data.train_images,
+            )
+        )
+    return resolved
 
 
 def choose_gpu_ids(
@@ -104,52 +124,18 @@ def choose_gpu_ids(
     may_move = bool(lost) and not any(trial.gpu_ids is not None for trial in trials)
     usable = [gpu.index for gpu in gpus if gpu.index not in lost]
 
-    def first(count: int) -> tuple[int, ...]:
+    def list_models(numbers: Iterable[int]) -> list[tuple[str, int]]:
+        return [(gpus[number].name, gpus[number].memory_mib) for number in numbers]
+
+    def choose_first(count: int) -> tuple[int, ...]:
         planned, moved = tuple(range(count)), tuple(usable[:count])
-        fits = (
-            may_move
-            and len(moved) == count
-            and _list_gpu_models(moved, gpus) == _list_gpu_models(planned, gpus)
-        )
+        fits = may_move and len(moved) == count and list_models(moved) == list_models(planned)
         return moved if fits else planned
 
     return [
-        trial.gpu_ids if trial.gpu_ids is not None else first(trial.devices // trial.nodes)
+        trial.gpu_ids if trial.gpu_ids is not None else choose_first(trial.devices // trial.nodes)
         for trial in trials
     ]
-
-
-def _list_gpu_models(numbers: Iterable[int], gpus: Sequence[Gpu]) -> list[tuple[str, int]]:
-    return [(gpus[number].name, gpus[number].memory_mib) for number in numbers]
-
-
-def _resolve_job(
-    job: Job,
-    share: CpuShare,
-    on_cuda: tuple[int, ...],
-    machine: Machine,
-    facts: DataFacts,
-    default_device: str,
-) -> ResolvedTrial:
-    t = job.trial
-    device = choose_device(t, default_device)
-    own_gpus = on_cuda if device == "cuda" else ()
-    cpu_ids = machine.cpu_ids
-    if share.first is not None:
-        cpu_ids = machine.cpu_ids[share.first : share.first + share.cpus]
-    return ResolvedTrial(
-        device=device,
-        gpu_ids=own_gpus,
-        gpu_uuids=tuple(machine.gpus[i].uuid for i in own_gpus),
-        nodes=t.nodes,
-        processes=count_ranks(t),
-        cpu_ids=cpu_ids,
-        cpus=min(len(cpu_ids), machine.cpu_count),
-        workers=share.workers,
-        input_size=t.input_size or facts.size or DEFAULT_SIZE,
-        num_classes=t.num_classes or facts.num_classes,
-        train_images=t.train_images or facts.train_images,
-    )
 
 
 def make_measuring_protocol(t: Trial, device: str) -> Protocol:
@@ -169,15 +155,9 @@ def make_measuring_protocol(t: Trial, device: str) -> Protocol:
 def make_data_spec(job: Job, resolved: ResolvedTrial, facts: DataFacts, root: Path | None) -> DataSpec:
     """What the child needs to know to read the images."""
     files = job.variant.files
-    kind: Kind = (
-        "none"
-        if files == "none"
-        else "named"
-        if facts.kind == "named"
-        else "decoded"
-        if files == "decoded"
-        else "folder"
-    )
+    kind: Kind = "decoded" if files == "decoded" else "folder"
+    if files == "none" or facts.kind == "named":
+        kind = "none" if files == "none" else "named"
     definition = job.variant.make_definition()
     return DataSpec(
         kind=kind,
@@ -194,12 +174,7 @@ def make_data_spec(job: Job, resolved: ResolvedTrial, facts: DataFacts, root: Pa
 
 
 def make_trial_order(
-    job: Job,
-    resolved: ResolvedTrial,
-    *,
-    data: DataSpec,
-    log: Path,
-    known_gmacs: float | None,
+    job: Job, resolved: ResolvedTrial, *, data: DataSpec, log: Path, known_gmacs: float | None
 ) -> TrialOrder:
     """The whole order to the trial's processes, where it runs on several nodes to those on the first."""
     t = job.trial

@@ -73,11 +73,6 @@ def join_shards(requests: Iterable[Parts]) -> Parts:
     return tuple(sorted(shards, key=lambda shard: (shard.count, shard.number)))
 
 
-def select_shard(plan: Plan, shard: Shard) -> Plan:
-    """The plan with the units of this shard alone, in the plan's order; none where lots are fewer."""
-    return select_shards(plan, (shard,))
-
-
 def select_shards(plan: Plan, parts: Parts) -> Plan:
     """The plan with the units of these parts alone, in the plan's order; the whole plan where none is named."""
     if not parts:

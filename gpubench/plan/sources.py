@@ -58,13 +58,14 @@ class DiskSources:
 
     def encode_sources(self) -> dict[str, Any]:
         """All that a plan asked for, dropped combinations included, as `StoredSources` reads it back from TOML."""
-        data = {name: facts.as_dict() for name, facts in self.known_data.items()}
         return {
             "data": {
                 name: {
-                    k: v for k, v in facts.items() if v is not None and k != "root" and (k, v) != NONE_SKIPPED
+                    key: value
+                    for key, value in facts.as_dict().items()
+                    if value is not None and key != "root" and (key, value) != NONE_SKIPPED
                 }
-                for name, facts in data.items()
+                for name, facts in self.known_data.items()
             },
             "models": {name: fingerprint for name, fingerprint in self.known_models.items() if fingerprint},
         }

@@ -96,15 +96,12 @@ def has_outdated_comparison(unit: Unit, chosen: Mapping[str, Record]) -> bool:
 
     Only where all of those are there: else it would run again and again. `chosen`: trial id -> the attempt that counts.
     """
-    solos = [chosen.get(job.membership.solo.trial_id) for job in unit.jobs if job.membership]
-    records = [chosen.get(job.trial_id) for job in unit.jobs]
-    if not solos or any(solo is None or solo.status != "ok" for solo in solos):
+    trial_ids = [job.trial_id for job in unit.jobs]
+    solo_ids = [job.membership.solo.trial_id for job in unit.jobs if job.membership]
+    if not all(name in chosen and chosen[name].status == "ok" for name in (*trial_ids, *solo_ids)):
         return False
-    if any(record is None or record.status != "ok" for record in records):
-        return False
-    then = next((record.together.get("solos") for record in records if record), None) or [None] * len(solos)
-    now = [make_attempt_reference(solo) for solo in solos if solo]
-    return then != now
+    then = chosen[trial_ids[0]].together.get("solos") or [None] * len(solo_ids)
+    return then != [make_attempt_reference(chosen[solo_id]) for solo_id in solo_ids]
 
 
 def plan_first_round(
@@ -143,8 +140,7 @@ def plan_first_round(
                 item, why=next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
             )
         planned.append(replace(item, stale=stale))
-    groups = _map_solos_to_groups(planned)
-    return [_skip_unneeded_solo(item, groups) for item in planned]
+    return _skip_unneeded_solos(planned)
 
 
 def _judge_unit(unit: Unit, chosen: Mapping[str, Record], retry: Collection[str]) -> PlannedUnit:
@@ -160,24 +156,22 @@ def _judge_unit(unit: Unit, chosen: Mapping[str, Record], retry: Collection[str]
     return PlannedUnit(unit, "run")
 
 
-def _map_solos_to_groups(planned: Iterable[PlannedUnit]) -> dict[str, list[PlannedUnit]]:
-    """The id of a trial alone -> the groups whose jobs are compared with it, each once."""
-    of_solos: dict[str, dict[int, PlannedUnit]] = {}
-    for number, item in enumerate(planned):
-        for job in item.unit.jobs:
-            if job.membership:
-                of_solos.setdefault(job.membership.solo.trial_id, {})[number] = item
-    return {trial_id: list(groups.values()) for trial_id, groups in of_solos.items()}
+def _skip_unneeded_solos(planned: Sequence[PlannedUnit]) -> list[PlannedUnit]:
+    """The units with their states; a trial that is there for groups alone is skipped where all of them are."""
+    of_solos: dict[str, list[PlannedUnit]] = {}
+    for item in planned:
+        for solo_id in {job.membership.solo.trial_id for job in item.unit.jobs if job.membership}:
+            of_solos.setdefault(solo_id, []).append(item)
 
-
-def _skip_unneeded_solo(item: PlannedUnit, of_solos: Mapping[str, Sequence[PlannedUnit]]) -> PlannedUnit:
-    """The unit with its state; a trial that is there for groups alone is skipped where all of them are."""
-    if not item.unit.baseline or item.state != "run":
-        return item
-    groups = of_solos[item.unit.unit_id]
-    if all(group.state == "skip" for group in groups):
+    def judge(item: PlannedUnit) -> PlannedUnit:
+        if not item.unit.baseline or item.state != "run":
+            return item
+        groups = of_solos[item.unit.unit_id]
+        if not all(group.state == "skip" for group in groups):
+            return item
         return PlannedUnit(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
-    return item
+
+    return [judge(item) for item in planned]
 
 
 # ---------------------------------------------------------------- further rounds
@@ -271,48 +265,44 @@ class FurtherRounds:
         return self._select_measured_once_more(self._list_unsettled_units())
 
     def _list_unsettled_units(self) -> list[Unit]:
-        """The units that further rounds measure as long as there are more rounds."""
-        settled = self._find_settled_unit_ids()
-        return [unit for unit in self._list_units_not_stale() if unit.unit_id not in settled]
+        """The units that further rounds measure as long as there are more rounds.
 
-    def _list_units_not_stale(self) -> list[Unit]:
-        """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
-        first = self.records.get(1, {})
-        return [unit for unit in self.plan.units if not is_unit_stale(unit, first, self.environment)]
-
-    def _find_settled_unit_ids(self) -> set[str]:
-        """Ids of the units that need no further round: they are known well enough, or take part in no open question.
-
-        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
-        for questions. Nor do they go on for a question that can't be answered any more, because another of its trials
-        failed in a further round or was measured under other versions.
+        A row is of one set of versions: what the first round measured under others waits for --retry stale. Of the
+        others those that are known well enough, or take part in no open question, need no further round.
         """
+        first = self.records.get(1, {})
+        units = [unit for unit in self.plan.units if not is_unit_stale(unit, first, self.environment)]
         within_pct = self.plan.experiment.rounds.within_pct
         if within_pct is not None:
-            return {
-                unit.unit_id
-                for unit in self.plan.units
-                if all(self._is_known_within(job, within_pct) for job in unit.jobs)
-            }
+            return [u for u in units if not all(self._is_known_within(job, within_pct) for job in u.jobs)]
         if self.questions is None:
-            return set()
-        units = self._select_measured_once_more(self._list_units_not_stale())
+            return units
+        settled = self._find_unquestioned_unit_ids(self._select_measured_once_more(units), self.questions)
+        return [unit for unit in units if unit.unit_id not in settled]
+
+    def _find_unquestioned_unit_ids(
+        self, units: Sequence[Unit], questions: Sequence[Sequence[Collection[str]]]
+    ) -> set[str]:
+        """Ids of those of the units that no open question is about.
+
+        They have as many processes as others need for an answer, and no more: the budget is for questions. Nor do
+        units go on for a question that can't be answered any more, because another of its trials failed in a further
+        round or was measured under other versions.
+        """
         trials = {job.trial_id for unit in units for job in unit.jobs}
-        answerable = [rows for rows in self.questions if not any(trials.isdisjoint(row) for row in rows)]
+        answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
         questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
         return {
             unit.unit_id
             for unit in units
             if questioned.isdisjoint(job.trial_id for job in unit.jobs)
-            and all(self._has_enough_processes(job) for job in unit.jobs)
+            and all(len(self.epoch_times[job.trial_id]) >= FEWEST_FOR_CERTAINTY for job in unit.jobs)
         }
 
-    def _has_enough_processes(self, job: Job) -> bool:
-        return len(self.epoch_times[job.trial_id]) >= FEWEST_FOR_CERTAINTY
-
     def _is_known_within(self, job: Job, within_pct: float) -> bool:
-        width_pct = compute_interval_half_width_pct(self.epoch_times[job.trial_id])
-        return self._has_enough_processes(job) and width_pct is not None and width_pct <= within_pct
+        times = self.epoch_times[job.trial_id]
+        width_pct = compute_interval_half_width_pct(times)
+        return len(times) >= FEWEST_FOR_CERTAINTY and width_pct is not None and width_pct <= within_pct
 
     def _select_measured_once_more(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""

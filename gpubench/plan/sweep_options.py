@@ -107,9 +107,7 @@ class RunOptions:
     )
     yes: bool = declare_option("--yes -y", "Make images without asking first.", default=False)
     find_max_batch: bool = declare_option(
-        "--find-max-batch",
-        "Then try larger batches until GPU memory ends, a few steps each.",
-        default=False,
+        "--find-max-batch", "Then try larger batches until GPU memory ends, a few steps each.", default=False
     )
     shard: str | None = declare_option(
         "--shard",

@@ -11,7 +11,7 @@ from gpubench.basics.rounding import round_half_up
 from gpubench.basics.words import format_count
 from gpubench.record.epochs import EpochRow
 from gpubench.schema.codes import REASONS, format_reason
-from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
+from gpubench.schema.columns import CONFIRMED, UNCONFIRMED
 
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 

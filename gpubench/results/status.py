@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gpubench.plan.plan import Unit
+from gpubench.plan.plan import Unit, format_unit_label
 from gpubench.plan.state import (
     State,
     collect_out_of_memory,
@@ -25,7 +25,6 @@ from gpubench.plan.state import (
     list_units_by_round,
     plan_first_round,
 )
-from gpubench.plan.unit_label import format_unit_label
 from gpubench.results.counting import (
     count_attempts_without_first_round,
     find_unit_id,

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import format_exact_seconds, format_seconds
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.plan import Plan, Unit, format_unit_label
 from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.state import PlannedUnit
-from gpubench.plan.unit_label import format_unit_label
 from gpubench.record.together import GroupPrediction
 from gpubench.render.live import View
 from gpubench.render.prediction import OVERLAPS, RESOURCES

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import locate
+from gpubench.plan.plan import format_unit_label
 from gpubench.plan.state import PlannedUnit
-from gpubench.plan.unit_label import format_unit_label
 from gpubench.render.live import View
 from gpubench.render.running import LiveProgress
 from gpubench.run.sweep_state import SweepState

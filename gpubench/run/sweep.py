@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 from gpubench.plan.estimate import Forecast
 from gpubench.plan.outlook import SweepOutlook, TimeLeft
-from gpubench.plan.plan import Unit
+from gpubench.plan.plan import Unit, format_unit_label
 from gpubench.plan.skips import KnownOutOfMemory, find_skip_reason
 from gpubench.plan.state import PlannedUnit, find_unit_ending, has_outdated_comparison
-from gpubench.plan.unit_label import format_unit_label
 from gpubench.render.live import View
 from gpubench.render.running import describe_round_end
 from gpubench.run.announce import format_group_prediction

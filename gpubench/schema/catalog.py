@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 
-Files = Literal["full", "resized", "decoded", "memory", "none"]
+Files = Literal["full", "resized", "decoded", "none"]
 BadImages = Literal["fail", "skip"]
 BAD_IMAGES: tuple[BadImages, ...] = ("fail", "skip")
 """What becomes of a trial whose images can't all be used: it fails, or those images are left out."""
@@ -194,10 +194,7 @@ PROCEDURAL = "procedural"
 """The name of the built-in image folder, made by `gpubench data make`."""
 
 # Our own small models for MNIST-sized input. torchvision's are known by torchvision's names.
-SMALL_MODELS: dict[str, str] = {
-    "lenet": "gpubench.train.models:lenet",
-    "mlp": "gpubench.train.models:mlp",
-}
+SMALL_MODELS: dict[str, str] = {"lenet": "gpubench.train.models:lenet", "mlp": "gpubench.train.models:mlp"}
 
 # torchvision's classification models under its own names (`torchvision.models.list_models`), kept here
 # because the plan must know them without importing torchvision. A test compares the two lists.

@@ -12,8 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Meta
 
-from gpubench.schema.field import order_names
-from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES
+from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, order_names
 
 HUGE = 1e15
 """No figure is larger: one that is has been damaged, and would overflow where figures are multiplied."""
@@ -32,6 +31,8 @@ Count = Annotated[int, Meta(ge=0, le=int(HUGE))]
 Count1 = Annotated[int, Meta(ge=1, le=int(HUGE))]
 Devices = Annotated[int, Meta(ge=0, le=1 << 16)]
 """Few enough to be gone through one by one."""
+CONFIRMED, UNCONFIRMED = "confirmed", "unconfirmed"
+"""The words of `top1_crossing`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +47,14 @@ class Column:
     """How a table for people names it; the name itself where empty. `{target}`: the top-1 that was to be reached."""
     digits: int = 0
     """Digits after the point in a table for people, of per cents: of other figures there are three that tell."""
-    every_round: bool = False
-    """Whether further rounds of versions before 0.2 measured it as well as the first: then a row of such rounds shows
-    what they have together, else what the first found."""
     holds: Any = None
     """What a stored value must be. None for columns that only tables have."""
 
 
-def column(
-    unit: str,
-    meaning: str,
-    heading: str = "",
-    digits: int = 0,
-    *,
-    every_round: bool = False,
-    default: Any = None,
-) -> Any:
+def column(unit: str, meaning: str, heading: str = "", digits: int = 0, default: Any = None) -> Any:
     """An attribute that is a column: `Column` says what these are. Its type is what a stored value must be."""
-    metadata = {
-        "unit": unit,
-        "meaning": meaning,
-        "heading": heading,
-        "digits": digits,
-        "every_round": every_round,
-    }
-    return field(default=default, metadata=metadata)
+    described = {"unit": unit, "meaning": meaning, "heading": heading, "digits": digits}
+    return field(default=default, metadata=described)
 
 
 def list_class_columns(owner: type) -> tuple[Column, ...]:
@@ -119,7 +103,6 @@ class MeasuredColumns:
         "images_per_epoch / images_per_s; of whole epochs their median, loading included; in `table.csv`, of several "
         "processes, the geometric mean",
         "epoch s",
-        every_round=True,
     )
     epoch_time_iqr_s: Amount | None = column(
         "s",
@@ -137,52 +120,37 @@ class MeasuredColumns:
         "images/s",
         "images_per_epoch / epoch_time_s; where that is steady, the rate that was measured",
         "images/s",
-        every_round=True,
     )
     images_per_epoch: Count1 | None = column("images", "full batches only", "images")
     step_time_ms_p50: Signed | None = column(
         "ms",
         "median time between ends of steps; of whole epochs without the first one of each",
         "step ms p50",
-        every_round=True,
     )
     step_time_ms_p95: Signed | None = column(
-        "ms", "95th percentile of the same, from 20 steps on", "step ms p95", every_round=True
+        "ms", "95th percentile of the same, from 20 steps on", "step ms p95"
     )
     first_batch_s: Signed | None = column(
         "s",
         "from iter(loader) to the first batch: of a stream its one cold start, of whole epochs the median",
         "first batch s",
-        every_round=True,
     )
     data_wait_pct: Signed | None = column(
-        "%", "share of the epoch in which the device starved for a batch", "wait %", 1, every_round=True
+        "%", "share of the epoch in which the device starved for a batch", "wait %", 1
     )
-    copy_ms: Signed | None = column(
-        "ms", "of a step: batch to the device, its transforms there", "copy ms", every_round=True
-    )
+    copy_ms: Signed | None = column("ms", "of a step: batch to the device, its transforms there", "copy ms")
     forward_ms: Signed | None = column(
-        "ms",
-        "of a step: forward pass and loss, DDP's copy of buffers included",
-        "forward ms",
-        every_round=True,
+        "ms", "of a step: forward pass and loss, DDP's copy of buffers included", "forward ms"
     )
-    backward_ms: Signed | None = column(
-        "ms", "of a step: backward pass, less `comm_ms`", "backward ms", every_round=True
-    )
+    backward_ms: Signed | None = column("ms", "of a step: backward pass, less `comm_ms`", "backward ms")
     comm_ms: Signed | None = column(
-        "ms",
-        "of a step: waiting for other ranks' gradients, with nothing left to compute",
-        "comm ms",
-        every_round=True,
+        "ms", "of a step: waiting for other ranks' gradients, with nothing left to compute", "comm ms"
     )
     comm_hidden_ms: Signed | None = column(
-        "ms", "of a step: communication behind the backward pass", "hidden comm ms", every_round=True
+        "ms", "of a step: communication behind the backward pass", "hidden comm ms"
     )
-    optimizer_ms: Signed | None = column(
-        "ms", "of a step: the optimizer's update", "optimizer ms", every_round=True
-    )
-    comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1, every_round=True)
+    optimizer_ms: Signed | None = column("ms", "of a step: the optimizer's update", "optimizer ms")
+    comm_pct: Signed | None = column("%", "comm_ms as a share of the step", "comm %", 1)
     comm_mib_per_step: Amount | None = column(
         "MiB", "gradients and weights that each rank hands over in a step", "comm MiB/step"
     )
@@ -259,9 +227,7 @@ class MeasuredColumns:
         "", "epochs trained until `until_top1` was reached", "epochs to {target}"
     )
     time_to_top1_s: Amount | None = column(
-        "s",
-        "training until `until_top1` was reached: first epoch included, evaluation not",
-        "s to {target}",
+        "s", "training until `until_top1` was reached: first epoch included, evaluation not", "s to {target}"
     )
     energy_to_top1_j: Amount | None = column(
         "J", "energy of all its GPUs in `time_to_top1_s`", "J to {target}"
@@ -272,15 +238,10 @@ class MeasuredColumns:
 class GroupColumns:
     """What was measured, too, of jobs that ran together."""
 
-    solo_epoch_time_s: Above0 | None = column(
-        "s", "epoch time of the same trial alone", "alone s", every_round=True
-    )
-    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", every_round=True)
+    solo_epoch_time_s: Above0 | None = column("s", "epoch time of the same trial alone", "alone s")
+    slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown")
     overlap_gain: Signed | None = column(
-        "",
-        "1 is no loss at all, 0 as if one after the other, below 0 even slower",
-        "overlap gain",
-        every_round=True,
+        "", "1 is no loss at all, 0 as if one after the other, below 0 even slower", "overlap gain"
     )
     predicted_slowdown: Above0 | None = column(
         "", "what the solo rows predicted, before the group ran", "predicted"
@@ -335,18 +296,12 @@ class SkippedImageColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RoundColumns:
-    """Which of the sweep's rounds the row is of."""
+class LaterColumns:
+    """What trials.csv got when it had all the others, so that it stands behind them."""
 
     round: Count1 = column(
         "", "1, 2, …: the sweep's round; a row each, measured in processes of its own", default=1
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LaterMeasuredColumns:
-    """What is measured, too, since trials.csv had all the others: so it stands behind them."""
-
     step_error_pct: Amount | None = column(
         "%",
         "standard error of the mean steady step inside this process, from means of batches of steps",
@@ -415,10 +370,7 @@ class EpochColumns:
     energy_j: Amount | None = column("J", "all its GPUs, by the driver's counter or else by sampled power")
     top1_pct: Amount | None = column("%", "top-1 after this epoch, where it was asked for")
     steady_step_s: Signed | None = column("s", "mean time of a step, of an epoch without its first one")
-    steady_steps: Count | None = column(
-        "",
-        "how many steps that is the mean of",
-    )
+    steady_steps: Count | None = column("", "how many steps that is the mean of")
     tail_s: Signed | None = column(
         "s", "by versions before 0.2: epoch_time_s less first_batch_s and steps × steady_step_s"
     )
@@ -438,8 +390,7 @@ class NodeColumns:
     )
     clock_drift_s: Signed | None = column("s", "by how much that had changed at the last barrier")
     clock_error_s: Amount | None = column(
-        "s",
-        "by versions that asked each node for its time: by how much that may be off",
+        "s", "by versions that asked each node for its time: by how much that may be off"
     )
     cpu_util_pct: Amount | None = column("%", "as in `trials.csv`, of this node alone")
     cpu_s_per_epoch: Amount | None = column("s", "as in `trials.csv`, of this node alone")
@@ -482,7 +433,7 @@ OF_GROUPS: tuple[str, ...] = tuple(column.name for column in list_class_columns(
 """Those of MEASURED that only jobs of groups have."""
 ENVIRONMENT = list_class_columns(EnvironmentColumns)
 IMAGES = list_class_columns(SkippedImageColumns)
-ROUNDS = (*list_class_columns(RoundColumns), *list_class_columns(LaterMeasuredColumns))
+ROUNDS = list_class_columns(LaterColumns)
 ALLOCATION = list_class_columns(AllocationColumns)
 CPU_SPEED = list_class_columns(CpuSpeedColumns)
 

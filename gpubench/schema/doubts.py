@@ -1,13 +1,13 @@
 """What may be doubtful of a row. The only place where doubts are defined.
 
-An entry of DOUBTS says all of one but its sentence, which a function in `record/warnings.py` decides and words. Tables,
+An entry says all of one but its sentence, which a function in `record/warnings.py` decides and words. Tables,
 verdicts, predictions, the audit and the table in docs/measuring.md go by these entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 THROTTLED_PCT = 5.0
@@ -44,14 +44,15 @@ Doubted = Literal["time", "energy", "memory", "accuracy", "comparison"]
 """What a doubt is about: a row's figures of one kind, or `comparison`: what it says beside rows without this doubt."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Doubt:
     """One kind of doubt about a row."""
 
-    code: str
-    """What stands in the row, in the column `doubts`."""
     says: str
     """What is so where it is raised, in one short sentence."""
+    _: KW_ONLY
+    code: str = ""
+    """What stands in the row, in the column `doubts`: the key of its entry."""
     about: tuple[Doubted, ...] = ()
     """What it casts doubt on; empty: nothing, it only says what the row is."""
     serious: bool = True
@@ -65,199 +66,152 @@ class Doubt:
     before 0.2 raised it, and their records hold it."""
 
 
-DOUBTS: tuple[Doubt, ...] = (
-    Doubt(
-        code="diverged",
-        says="The loss is not a finite number, so the network learnt nothing.",
-        about=("accuracy", "comparison"),
+_ENTRIES: dict[str, Doubt] = {
+    "diverged": Doubt(
+        "The loss is not a finite number, so the network learnt nothing.", about=("accuracy", "comparison")
     ),
-    Doubt(
-        code="stranger",
-        says="A process of somebody else computed on the trial's GPUs.",
+    "stranger": Doubt(
+        "A process of somebody else computed on the trial's GPUs.",
         about=("time", "energy", "memory"),
         any_ending=True,
     ),
-    Doubt(
-        code="throttled",
-        says=f"The GPU's clocks were lowered for more than {THROTTLED_PCT:g} % of the time.",
-        about=("time",),
+    "throttled": Doubt(
+        f"The GPU's clocks were lowered for more than {THROTTLED_PCT:g} % of the time.", about=("time",)
     ),
-    Doubt(
-        code="spread",
-        says=f"Epoch times, or those of a row's processes, spread by more than {SPREAD_PCT:g} % of their median "
+    "spread": Doubt(
+        f"Epoch times, or those of a row's processes, spread by more than {SPREAD_PCT:g} % of their median "
         "(by their interquartile range; of two processes, by their difference).",
         about=("time",),
     ),
-    Doubt(
-        code="outlier",
-        says="Of five processes or more, one or some lie further from the others than chance explains (the generalized "
+    "outlier": Doubt(
+        "Of five processes or more, one or some lie further from the others than chance explains (the generalized "
         "ESD test); they count as the others do.",
         serious=False,
         raised_by="processes",
     ),
-    Doubt(
-        code="other-load",
-        says=f"Work that belongs neither to the trial nor to jobs beside it used more than {OTHER_LOAD_PCT:g} % of the "
+    "other-load": Doubt(
+        f"Work that belongs neither to the trial nor to jobs beside it used more than {OTHER_LOAD_PCT:g} % of the "
         f"trial's CPUs. Where it may use a number of CPUs and none in particular: other work left so few idle that "
         f"more than {OTHER_LOAD_PCT:g} % of that number were missing.",
         about=("time",),
     ),
-    Doubt(
-        code="slow-cpu",
-        says=f"The host's CPU ran at less than {SLOW_CPU_PCT:g} % of its fastest in the folder, by fixed work before "
+    "slow-cpu": Doubt(
+        f"The host's CPU ran at less than {SLOW_CPU_PCT:g} % of its fastest in the folder, by fixed work before "
         "loaders start and after they end.",
         about=("time",),
         serious=False,
         raised_by="folder",
     ),
-    Doubt(
-        code="unbound-cpus",
-        says="SLURM gave a number of CPUs, but the trial could run on more: nothing keeps it and other jobs apart.",
+    "unbound-cpus": Doubt(
+        "SLURM gave a number of CPUs, but the trial could run on more: nothing keeps it and other jobs apart.",
         about=("time",),
         serious=False,
     ),
-    Doubt(
-        code="low-clock",
-        says=f"The GPU ran below {LOW_CLOCK_PCT:g} % of its highest clock while it was busy (a utilisation of "
+    "low-clock": Doubt(
+        f"The GPU ran below {LOW_CLOCK_PCT:g} % of its highest clock while it was busy (a utilisation of "
         f"{BUSY_PCT:g} % or more).",
         about=("time",),
     ),
-    Doubt(
-        code="cpu-starved",
-        says="There are more loader workers than CPUs.",
-        about=("time",),
-        any_ending=True,
-    ),
-    Doubt(
-        code="short-warmup",
-        says="Nothing was warmed up, or the first measured steps (of a further round, the first steady ones) took "
+    "cpu-starved": Doubt("There are more loader workers than CPUs.", about=("time",), any_ending=True),
+    "short-warmup": Doubt(
+        "Nothing was warmed up, or the first measured steps (of a further round, the first steady ones) took "
         f"more than {DRIFT_PCT:g} % longer than the last.",
         about=("time",),
         raised_by="earlier",
     ),
-    Doubt(
-        code="short-epochs",
-        says=f"The measured windows last less than {TIMED_S:g} s in all.",
-        about=("time",),
-        raised_by="earlier",
+    "short-epochs": Doubt(
+        f"The measured windows last less than {TIMED_S:g} s in all.", about=("time",), raised_by="earlier"
     ),
-    Doubt(
-        code="short-steps",
-        says="An epoch is extrapolated from fewer steps than two waves and what the loaders hold ready (a wave: one "
+    "short-steps": Doubt(
+        "An epoch is extrapolated from fewer steps than two waves and what the loaders hold ready (a wave: one "
         "step for each loader worker of a rank).",
         about=("time",),
         raised_by="earlier",
     ),
-    Doubt(
-        code="solo-stale",
-        says="The trial alone, with which a job of a group is compared, was measured under other versions.",
+    "solo-stale": Doubt(
+        "The trial alone, with which a job of a group is compared, was measured under other versions.",
         about=("comparison",),
     ),
-    Doubt(
-        code="faster-together",
-        says=f"A job of a group took less than {100 * FASTER:g} % of its time alone: epoch times differ by as much "
+    "faster-together": Doubt(
+        f"A job of a group took less than {100 * FASTER:g} % of its time alone: epoch times differ by as much "
         "from process to process, or something disturbed the trial alone.",
         about=("comparison",),
     ),
-    Doubt(
-        code="beyond-turns",
-        says=f"A job of a group took more than {BEYOND_TURNS:g} times as long as all its jobs would take one after the "
+    "beyond-turns": Doubt(
+        f"A job of a group took more than {BEYOND_TURNS:g} times as long as all its jobs would take one after the "
         "other: they hinder each other.",
         about=("comparison",),
     ),
-    Doubt(
-        code="retries",
-        says="The allocator ran out of GPU memory, gave some back and tried again, which takes time.",
+    "retries": Doubt(
+        "The allocator ran out of GPU memory, gave some back and tried again, which takes time.",
         about=("comparison",),
     ),
-    Doubt(
-        code="near-limit",
-        says=f"{FULL_PCT:g} % or more of the GPU's memory, or of the cap, was used: cuDNN may have had to take slower "
+    "near-limit": Doubt(
+        f"{FULL_PCT:g} % or more of the GPU's memory, or of the cap, was used: cuDNN may have had to take slower "
         "algorithms.",
         about=("comparison",),
     ),
-    Doubt(
-        code="gaps",
-        says=f"More than {GAPS_PCT:g} % of a figure's samples are missing, and at least {FEWEST_GAPS}.",
+    "gaps": Doubt(
+        f"More than {GAPS_PCT:g} % of a figure's samples are missing, and at least {FEWEST_GAPS}.",
         about=("time", "energy"),
     ),
-    Doubt(
-        code="energy",
-        says=f"The energy counter and the integral of power differ by more than {ENERGY_APART_PCT:g} %.",
+    "energy": Doubt(
+        f"The energy counter and the integral of power differ by more than {ENERGY_APART_PCT:g} %.",
         about=("energy",),
         raised_by="earlier",
     ),
-    Doubt(
-        code="desktop",
-        says="A desktop drew on the trial's GPUs.",
-        about=("energy", "comparison"),
-        any_ending=True,
+    "desktop": Doubt("A desktop drew on the trial's GPUs.", about=("energy", "comparison"), any_ending=True),
+    "in-words": Doubt(
+        "A published log tells figures of this row in words only.", about=("comparison",), raised_by="log"
     ),
-    Doubt(
-        code="in-words",
-        says="A published log tells figures of this row in words only.",
+    "inferred": Doubt(
+        "A published log does not state some fields of this row; they are inferred.",
         about=("comparison",),
         raised_by="log",
     ),
-    Doubt(
-        code="inferred",
-        says="A published log does not state some fields of this row; they are inferred.",
-        about=("comparison",),
-        raised_by="log",
-    ),
-    Doubt(
-        code="breakdown",
-        says="The parts of steps were timed (`--breakdown`), which takes time.",
+    "breakdown": Doubt(
+        "The parts of steps were timed (`--breakdown`), which takes time.",
         about=("comparison",),
         serious=False,
     ),
-    Doubt(
-        code="shared-gpu",
-        says="Other jobs of the group used the job's GPUs: what the driver tells is of the whole GPU, and energy is an "
+    "shared-gpu": Doubt(
+        "Other jobs of the group used the job's GPUs: what the driver tells is of the whole GPU, and energy is an "
         "estimate.",
         about=("energy",),
         serious=False,
     ),
-    Doubt(
-        code="short-window",
-        says=f"Energy was measured over less than {ENERGY_WINDOW_S:g} s.",
+    "short-window": Doubt(
+        f"Energy was measured over less than {ENERGY_WINDOW_S:g} s.",
         about=("energy",),
         serious=False,
         raised_by="earlier",
     ),
-    Doubt(
-        code="skipped-images",
-        says="Images that can't be decoded were left out (`--bad-images skip`).",
+    "skipped-images": Doubt(
+        "Images that can't be decoded were left out (`--bad-images skip`).",
         about=("comparison",),
         serious=False,
     ),
-    Doubt(
-        code="compile-cache",
-        says="The model was compiled: the first steps take less time where the compiler's cache is warm.",
+    "compile-cache": Doubt(
+        "The model was compiled: the first steps take less time where the compiler's cache is warm.",
         about=("comparison",),
         serious=False,
     ),
-    Doubt(
-        code="dp-channels-last",
-        says="DataParallel ran with `channels_last`, for which cuDNN prepares its kernels anew in every step.",
+    "dp-channels-last": Doubt(
+        "DataParallel ran with `channels_last`, for which cuDNN prepares its kernels anew in every step.",
         serious=False,
         any_ending=True,
     ),
-    Doubt(
-        code="dp",
-        says="DataParallel copies the model in every step.",
-        serious=False,
-        any_ending=True,
-    ),
-)
+    "dp": Doubt("DataParallel copies the model in every step.", serious=False, any_ending=True),
+}
 """The worst first: the audit names the first of them that it finds, and docs/measuring.md lists them in this order."""
 
-BY_CODE: Mapping[str, Doubt] = {doubt.code: doubt for doubt in DOUBTS}
+BY_CODE: Mapping[str, Doubt] = {code: replace(entry, code=code) for code, entry in _ENTRIES.items()}
+DOUBTS: tuple[Doubt, ...] = tuple(BY_CODE.values())
 
 
 def find_doubt(code: str) -> Doubt:
     """The entry of a code. Nothing is known of a code that another version stored, so it counts as serious."""
-    return BY_CODE.get(code) or Doubt(code=code, says="")
+    return BY_CODE.get(code) or Doubt("", code=code)
 
 
 def rank_doubt(code: str) -> int:

@@ -69,8 +69,7 @@ else:
     Definition = define_part("Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
     Reasons = dict[str, Coded]
     Source = define_part(
-        "Source",
-        {"source": Coded, "period_s": Amount, "samples": Count, "gaps": Count, "columns": list[str]},
+        "Source", {"source": Coded, "period_s": Amount, "samples": Count, "gaps": Count, "columns": list[str]}
     )
     Sources = dict[str, str | Source | None]
     Epoch = define_part(

@@ -18,10 +18,9 @@ from gpubench.schema.columns import (
     EnvironmentColumns,
     GroupColumns,
     IdentityColumns,
-    LaterMeasuredColumns,
+    LaterColumns,
     MeasuredColumns,
     ModelColumns,
-    RoundColumns,
     SkippedImageColumns,
 )
 from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
@@ -80,8 +79,7 @@ class Row(
     DoubtColumns,
     EnvironmentColumns,
     SkippedImageColumns,
-    LaterMeasuredColumns,
-    RoundColumns,
+    LaterColumns,
     AllocationColumns,
     CpuSpeedColumns,
 ):

@@ -5,12 +5,109 @@ Imports nothing heavy: every `--help` reads them.
 """
 
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 from gpubench.schema import catalog
-from gpubench.schema.field import Bounds, FieldDescription, FieldOption
 from gpubench.schema.window import WINDOW_S
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOption:
+    """An option of `gpubench sweep` for one field. A field without one is given by `--set FIELD=VALUES`."""
+
+    name: str
+    """`--batch-size`."""
+    help: str
+    metavar: str = "VALUES"
+    """Stands for the values in `--help`. Of one that takes several with commas between it ends in VALUES or `,…`."""
+    behind: str = ""
+    """The option behind which it stands in `--help`, where that is not the one of the field before."""
+    is_flag: bool = False
+    """Whether it takes no value and means true. Flags stand among the options that say how to run."""
+
+
+@dataclass(frozen=True)
+class FieldWords:
+    """What a field means, and how people read it."""
+
+    meaning: str
+    """What its column holds: for docs/columns.md and docs/experiments.md."""
+    _: KW_ONLY
+    note: str = ""
+    """What docs/experiments.md adds to that, in Markdown."""
+    default: str = ""
+    """The default in words, in Markdown, where the value alone would not tell it all."""
+    auto: str = ""
+    """What the machine takes where nothing is given (None), in words. Empty: None means that there is none."""
+    unit: str = ""
+    heading: str = ""
+    """Over its column in a table for people; the field's name where empty."""
+    phrase: str = ""
+    """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldRules:
+    """Where a field may be given, and what it changes.
+
+    What is left out is right for most fields: one that makes another configuration, takes more or less memory, makes
+    steps longer or shorter, and is to be alike in rows that are compared.
+    """
+
+    in_run: bool = False
+    """Whether an experiment file may give it under [run], too."""
+    rivals: tuple[str, ...] = ()
+    """Fields that say the same in another way: giving one takes the others' place."""
+    behind: str = ""
+    """The field behind whose column its own stands, where that is not the field before."""
+    added: bool = False
+    """Whether it came after the first results were stored. Then a record without it means its default, and only other
+    values enter the ids of trials, so that stored results keep theirs. True for every new field."""
+    repeats: bool = False
+    """Whether it only tells repeats of one configuration apart."""
+    memory: Literal["changes", "grows", "keeps"] = "changes"
+    """The GPU memory that the trial takes. `grows`: more of it takes more, so that a trial with more than one that ran
+    out of memory, all other fields equal, is not tried."""
+    pace: bool = True
+    """Whether the seconds of an epoch tell nothing of a trial that has another value. False, too, where that is looked
+    at apart: images by their content, what is `allotted` by how many there were."""
+    alternatives: bool = False
+    """Whether its values are ways to do the same work, so that a table says which of them is faster."""
+    feeds: bool = False
+    """Whether it concerns how images are read, not what is computed of them."""
+    of_devices: bool = False
+    """Whether it says on what devices a trial ran, and how they shared the work."""
+    allotted: bool = False
+    """Whether what is left to the machine depends on the CPUs that it may use, and on the jobs beside it."""
+    moves_with: tuple[str, ...] = ()
+    """Axes along which it may move, where the experiment ties it to them, and rows still are of one workload."""
+    follows: tuple[str, ...] = ()
+    """Fields that fill it where nobody asked for it. While they determine it, it tells nothing and takes no column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldDescription(FieldWords, FieldRules):
+    """All that there is to say about one field."""
+
+    option: FieldOption | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Between what a number must lie: as `msgspec.Meta`, which would import msgspec."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+    def collect_given(self) -> dict[str, float]:
+        """Those that there are, by name."""
+        bounds = {"gt": self.gt, "ge": self.ge, "lt": self.lt, "le": self.le}
+        return {name: limit for name, limit in bounds.items() if limit is not None}
+
 
 LARGEST_NUMBER = 1_000_000_000
 """In any field: more is a slip of the pen, and no record could hold it."""
@@ -31,28 +128,22 @@ class TrialFields:
 
     model: Annotated[
         str,
-        FieldDescription(
-            meaning="network",
+        FieldWords(
+            "network",
             note="torchvision's classification models by name, `lenet`, `mlp`, or `path/to/file.py:function`",
-            option=FieldOption("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
-            heading="model",
             phrase="{}",
         ),
+        FieldOption("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
     ] = "mobilenet_v2"
     width: Annotated[
         float,
         Bounds(gt=0, le=16),
-        FieldDescription(
-            meaning="multiplier of the layers' widths",
-            note="for models that have one",
-            heading="width",
-            phrase="width {}",
-        ),
+        FieldWords("multiplier of the layers' widths", note="for models that have one", phrase="width {}"),
     ] = 1.0
     input_size: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="side of the square input",
+        FieldWords(
+            "side of the square input",
             auto="the data's own size, 224 for image folders",
             unit="px",
             heading="input px",
@@ -61,207 +152,143 @@ class TrialFields:
     ] = None
     num_classes: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="classes of the last layer",
-            auto="as many as the data have",
-            heading="classes",
-            pace=False,
-            feeds=True,
-            follows=("data",),
-        ),
+        FieldWords("classes of the last layer", auto="as many as the data have", heading="classes"),
+        FieldRules(pace=False, feeds=True, follows=("data",)),
     ] = None
     variant: Annotated[
         str,
-        FieldDescription(
-            meaning="how the images are fed",
-            note="`gpubench data list` describes them",
-            option=FieldOption(
-                "--variant", f"{', '.join(catalog.VARIANTS)}, or the file's own", behind="--strategy"
-            ),
-            heading="variant",
-            phrase="{}",
-            alternatives=True,
-            feeds=True,
-        ),
+        FieldWords("how the images are fed", note="`gpubench data list` describes them", phrase="{}"),
+        FieldOption("--variant", f"{', '.join(catalog.VARIANTS)}, or the file's own", behind="--strategy"),
+        FieldRules(alternatives=True, feeds=True),
     ] = "crop-resize"
     data: Annotated[
         str,
-        FieldDescription(
-            meaning="image folder or data set",
+        FieldWords(
+            "image folder or data set",
             note="a folder, `procedural`, `procedural:IMAGES`, `procedural:IMAGESxSIDE`, `cifar10`, `mnist`, …; "
             "a trial's id takes the content of the images instead",
-            option=FieldOption(
-                "--data", "image folder, procedural, cifar10, mnist, …", "PATH|NAME,…", behind="--variant"
-            ),
-            heading="data",
             phrase="data {}",
-            pace=False,
-            feeds=True,
         ),
+        FieldOption(
+            "--data", "image folder, procedural, cifar10, mnist, …", "PATH|NAME,…", behind="--variant"
+        ),
+        FieldRules(pace=False, feeds=True),
     ] = catalog.PROCEDURAL
     train_images: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="training images used",
+        FieldWords(
+            "training images used",
             note="the first so many, spread evenly over the classes",
             auto="all",
             heading="images",
             phrase="{:,} training image{s}",
-            feeds=True,
-            follows=("data",),
         ),
+        FieldRules(feeds=True, follows=("data",)),
     ] = None
     batch_size: Annotated[
         PositiveInt,
-        FieldDescription(
-            meaning="global: images an optimizer step sees over all devices",
-            option=FieldOption("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
-            rivals=("batch_per_gpu",),
-            unit="images",
-            heading="batch size",
-            phrase="batch size {:,}",
-            memory="grows",
-            moves_with=DEVICE_AXES,
+        FieldWords(
+            "global: images an optimizer step sees over all devices", unit="images", phrase="batch size {:,}"
         ),
+        FieldOption("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
+        FieldRules(rivals=("batch_per_gpu",), memory="grows", moves_with=DEVICE_AXES),
     ] = 64
     gpus: Annotated[
         Count | None,
-        FieldDescription(
-            meaning="GPUs of the trial; 0 on a CPU",
-            auto="1 on a GPU machine",
-            option=FieldOption("--gpus", "number of GPUs: 1,2,4"),
-            rivals=("gpu_ids",),
-            heading="GPUs",
-            phrase="{} GPU{s}",
-            of_devices=True,
-            moves_with=DEVICE_AXES,
+        FieldWords(
+            "GPUs of the trial; 0 on a CPU", auto="1 on a GPU machine", heading="GPUs", phrase="{} GPU{s}"
         ),
+        FieldOption("--gpus", "number of GPUs: 1,2,4"),
+        FieldRules(rivals=("gpu_ids",), of_devices=True, moves_with=DEVICE_AXES),
     ] = None
     gpu_ids: Annotated[
         tuple[Count, ...] | None,
-        FieldDescription(
-            meaning="which GPUs, as 0+1",
+        FieldWords(
+            "which GPUs, as 0+1",
             note="as torch numbers them under the present CUDA_VISIBLE_DEVICES; a list `[0, 1]` in a file",
             auto="the first ones",
-            option=FieldOption("--gpu-ids", "explicit GPUs: 0+1,2+3"),
-            rivals=("gpus",),
             heading="GPU ids",
             phrase="GPU ids {}",
-            pace=False,
-            of_devices=True,
-            moves_with=DEVICE_AXES,
-            follows=("gpus",),
         ),
+        FieldOption("--gpu-ids", "explicit GPUs: 0+1,2+3"),
+        FieldRules(rivals=("gpus",), pace=False, of_devices=True, moves_with=DEVICE_AXES, follows=("gpus",)),
     ] = None
     ranks: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="processes of a CPU trial",
-            auto="1 on a CPU",
-            option=FieldOption("--ranks", "processes of a CPU trial"),
-            heading="ranks",
-            phrase="{} rank{s}",
-            of_devices=True,
-            moves_with=DEVICE_AXES,
-        ),
+        FieldWords("processes of a CPU trial", auto="1 on a CPU", phrase="{} rank{s}"),
+        FieldOption("--ranks", "processes of a CPU trial"),
+        FieldRules(of_devices=True, moves_with=DEVICE_AXES),
     ] = None
     strategy: Annotated[
         str,
-        FieldDescription(
-            meaning="how the devices share the work",
+        FieldWords(
+            "how the devices share the work",
             note=f"{', '.join(f'`{name}`' for name in catalog.STRATEGIES)}: [how](measuring.md#strategies)",
             default="`single` on one device, else `ddp`",
-            option=FieldOption(
-                "--strategy", f"{', '.join(catalog.STRATEGIES)} (default: single on one device, else ddp)"
-            ),
-            heading="strategy",
-            alternatives=True,
             phrase="{}",
-            of_devices=True,
-            moves_with=DEVICE_AXES,
         ),
+        FieldOption(
+            "--strategy", f"{', '.join(catalog.STRATEGIES)} (default: single on one device, else ddp)"
+        ),
+        FieldRules(alternatives=True, of_devices=True, moves_with=DEVICE_AXES),
     ] = "single"
     device: Annotated[
         Literal["cuda", "cpu"] | None,
-        FieldDescription(
-            meaning="cuda or cpu",
-            auto="cuda where there is a GPU",
-            option=FieldOption("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
-            heading="device",
-            behind="accumulate",
-        ),
+        FieldWords("cuda or cpu", auto="cuda where there is a GPU"),
+        FieldOption("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
+        FieldRules(behind="accumulate"),
     ] = None
     precision: Annotated[
         Literal["fp32", "tf32", "bf16", "fp16"],
-        FieldDescription(
-            meaning="fp32 (strict), tf32, bf16 or fp16",
-            option=FieldOption("--precision", "fp32, tf32, bf16, fp16"),
-            heading="precision",
-            phrase="{}",
-            alternatives=True,
-        ),
+        FieldWords("fp32 (strict), tf32, bf16 or fp16", phrase="{}"),
+        FieldOption("--precision", "fp32, tf32, bf16, fp16"),
+        FieldRules(alternatives=True),
     ] = "fp32"
     memory_format: Annotated[
         Literal["channels_last", "contiguous"],
-        FieldDescription(
-            meaning="channels_last or contiguous", heading="memory format", phrase="{}", alternatives=True
-        ),
+        FieldWords("channels_last or contiguous", phrase="{}"),
+        FieldRules(alternatives=True),
     ] = "channels_last"
     execution: Annotated[
         Literal["eager", "compile", "graph"],
-        FieldDescription(
-            meaning="eager, compile or graph",
-            note="`graph`: one CUDA graph a step, with `single` only",
-            heading="execution",
-            phrase="{}",
-            alternatives=True,
+        FieldWords(
+            "eager, compile or graph", note="`graph`: one CUDA graph a step, with `single` only", phrase="{}"
         ),
+        FieldRules(alternatives=True),
     ] = "eager"
     cudnn_benchmark: Annotated[
         bool,
-        FieldDescription(
-            meaning="whether cuDNN times its algorithms first", heading="cuDNN benchmark", alternatives=True
-        ),
+        FieldWords("whether cuDNN times its algorithms first", heading="cuDNN benchmark"),
+        FieldRules(alternatives=True),
     ] = False
     optimizer: Annotated[
         str,
-        FieldDescription(
-            meaning="optimizer",
-            note=", ".join(f"`{name}`" for name in catalog.OPTIMIZERS),
-            option=FieldOption("--optimizer", ", ".join(catalog.OPTIMIZERS)),
-            heading="optimizer",
-            alternatives=True,
-            phrase="{}",
-        ),
+        FieldWords("optimizer", note=", ".join(f"`{name}`" for name in catalog.OPTIMIZERS), phrase="{}"),
+        FieldOption("--optimizer", ", ".join(catalog.OPTIMIZERS)),
+        FieldRules(alternatives=True),
     ] = "sgd"
     lr: Annotated[
         float,
         Bounds(gt=0, le=10**15),
-        FieldDescription(
-            meaning="learning rate",
-            default="by optimizer",
-            heading="lr",
-            memory="keeps",
-            pace=False,
-            moves_with=("batch_size", *DEVICE_AXES),
-            follows=("optimizer",),
+        FieldWords("learning rate", default="by optimizer"),
+        FieldRules(
+            memory="keeps", pace=False, moves_with=("batch_size", *DEVICE_AXES), follows=("optimizer",)
         ),
     ] = 0.05
     accumulate: Annotated[
         PositiveInt,
-        FieldDescription(
-            meaning="micro-batches a step", note="whose gradients are summed up", heading="micro-batches"
-        ),
+        FieldWords("micro-batches a step", note="whose gradients are summed up", heading="micro-batches"),
     ] = 1
     workers: Annotated[
         Count | None,
-        FieldDescription(
-            meaning="loader processes of the whole trial",
+        FieldWords(
+            "loader processes of the whole trial",
             auto="as many as CPUs, a quarter of that on a CPU",
-            option=FieldOption("--workers", "loader processes of the whole trial", behind="--precision"),
-            heading="workers",
-            behind="cudnn_benchmark",
             phrase="{} worker{s}",
+        ),
+        FieldOption("--workers", "loader processes of the whole trial", behind="--precision"),
+        FieldRules(
+            behind="cudnn_benchmark",
             pace=False,
             feeds=True,
             allotted=True,
@@ -271,23 +298,20 @@ class TrialFields:
     ] = None
     prefetch: Annotated[
         PositiveInt,
-        FieldDescription(
-            meaning="batches each worker holds ready",
-            heading="prefetch",
-            behind="workers",
-            pace=False,
-            feeds=True,
-        ),
+        FieldWords("batches each worker holds ready"),
+        FieldRules(behind="workers", pace=False, feeds=True),
     ] = 2
     cpus: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="CPUs that the trial may use",
+        FieldWords(
+            "CPUs that the trial may use",
             note="it is bound to so many",
             auto="all that may be used",
-            option=FieldOption("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
             heading="CPUs",
             phrase="{} CPU{s}",
+        ),
+        FieldOption("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
+        FieldRules(
             pace=False,
             feeds=True,
             allotted=True,
@@ -297,70 +321,54 @@ class TrialFields:
     ] = None
     cpu_sharing: Annotated[
         Literal["shared", "pinned"],
-        FieldDescription(
-            meaning="among jobs together: the same CPUs for all, or pinned to own ones",
+        FieldWords(
+            "among jobs together: the same CPUs for all, or pinned to own ones",
             note="`shared` or `pinned`",
-            option=FieldOption(
-                "--cpu-sharing",
-                "shared or pinned: CPUs of jobs that run together",
-                behind="--cpus",
-            ),
             heading="CPU sharing",
             phrase="CPUs {}",
-            added=True,
-            memory="keeps",
-            pace=False,
         ),
+        FieldOption("--cpu-sharing", "shared or pinned: CPUs of jobs that run together", behind="--cpus"),
+        FieldRules(added=True, memory="keeps", pace=False),
     ] = "shared"
     copies: Annotated[
         PositiveInt,
-        FieldDescription(
-            meaning="identical jobs at once",
-            option=FieldOption(
-                "--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"
-            ),
-            heading="copies",
-            phrase="{} copies",
-            memory="keeps",
-            pace=False,
-            follows=("group",),
-        ),
+        FieldWords("identical jobs at once", phrase="{} copies"),
+        FieldOption("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
+        FieldRules(memory="keeps", pace=False, follows=("group",)),
     ] = 1
     gpu_mem_cap_mib: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="memory cap that stands for a smaller card",
+        FieldWords(
+            "memory cap that stands for a smaller card",
             note="the driver's figure stays below it; `12GiB` and the like are read, too",
-            option=FieldOption(
-                "--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"
-            ),
             unit="MiB",
             heading="GPU cap MiB",
             phrase="GPU memory capped at {:,} MiB",
-            pace=False,
         ),
+        FieldOption("--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"),
+        FieldRules(pace=False),
     ] = None
     epochs: Annotated[
         Annotated[int, Bounds(ge=1, le=LONGEST_TRAINING)] | None,
-        FieldDescription(
-            meaning="whole epochs trained in all, in place of a window; the most where `until_top1` is given",
+        FieldWords(
+            "whole epochs trained in all, in place of a window; the most where `until_top1` is given",
             default=f"none: a window is measured; {MOST_EPOCHS} with `until_top1`",
-            option=FieldOption("--epochs", "whole epochs in place of a window, and top-1 after the last"),
-            in_run=True,
-            rivals=("window", "steps"),
-            heading="epochs",
-            pace=False,
-            moves_with=("batch_size", "warmup_epochs"),
+        ),
+        FieldOption("--epochs", "whole epochs in place of a window, and top-1 after the last"),
+        FieldRules(
+            in_run=True, rivals=("window", "steps"), pace=False, moves_with=("batch_size", "warmup_epochs")
         ),
     ] = None
     warmup_epochs: Annotated[
         Count | None,
-        FieldDescription(
-            meaning="epochs of them left out of statistics",
+        FieldWords(
+            "epochs of them left out of statistics",
             default="1 with `epochs`; 0 where that is 1",
+            heading="warm-up epochs",
+        ),
+        FieldRules(
             in_run=True,
             rivals=("window", "steps"),
-            heading="warm-up epochs",
             pace=False,
             moves_with=("batch_size", "epochs"),
             follows=("epochs",),
@@ -368,81 +376,63 @@ class TrialFields:
     ] = None
     steps: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="the window in steps, in place of seconds",
-            option=FieldOption("--steps", "the window in steps, in place of seconds"),
+        FieldWords("the window in steps, in place of seconds", phrase="{:,} step{s}"),
+        FieldOption("--steps", "the window in steps, in place of seconds"),
+        FieldRules(
             in_run=True,
             rivals=("window", "epochs", "warmup_epochs", "until_top1"),
-            heading="steps",
-            phrase="{:,} step{s}",
             pace=False,
             moves_with=("batch_size",),
         ),
     ] = None
     until_top1: Annotated[
         Annotated[float, Bounds(gt=0, lt=100)] | None,
-        FieldDescription(
-            meaning="top-1 at which training stops, epochs permitting",
-            option=FieldOption(
-                "--until-top1",
-                f"train until validation top-1 (%) is reached, {MOST_EPOCHS} epochs or --epochs at most",
-            ),
-            in_run=True,
-            rivals=("window", "steps"),
+        FieldWords(
+            "top-1 at which training stops, epochs permitting",
             unit="%",
             heading="until top-1 %",
             phrase="until top-1 {} %",
-            added=True,
-            pace=False,
         ),
+        FieldOption(
+            "--until-top1",
+            f"train until validation top-1 (%) is reached, {MOST_EPOCHS} epochs or --epochs at most",
+        ),
+        FieldRules(in_run=True, rivals=("window", "steps"), added=True, pace=False),
     ] = None
     breakdown: Annotated[
         bool,
-        FieldDescription(
-            meaning="whether the parts of steps were timed, which costs a little",
-            option=FieldOption(
-                "--breakdown",
-                "Time the parts of steps: copy, forward, backward, communication, optimizer.",
-                behind="--pairs",
-                is_flag=True,
-            ),
-            in_run=True,
-            heading="breakdown",
-            phrase="parts of steps timed",
-            added=True,
+        FieldWords(
+            "whether the parts of steps were timed, which costs a little", phrase="parts of steps timed"
         ),
+        FieldOption(
+            "--breakdown",
+            "Time the parts of steps: copy, forward, backward, communication, optimizer.",
+            behind="--pairs",
+            is_flag=True,
+        ),
+        FieldRules(in_run=True, added=True),
     ] = False
     seed: Annotated[
         int,
         Bounds(ge=0, lt=1 << 32),
-        FieldDescription(
-            meaning="seed of weights, order and augmentation",
-            option=FieldOption("--seed", "seed of weights, order and augmentation"),
-            in_run=True,
-            heading="seed",
-            repeats=True,
-            memory="keeps",
-            pace=False,
-        ),
+        FieldWords("seed of weights, order and augmentation"),
+        FieldOption("--seed", "seed of weights, order and augmentation"),
+        FieldRules(in_run=True, repeats=True, memory="keeps", pace=False),
     ] = 0
     repeat: Annotated[
         Count,
-        FieldDescription(
-            meaning="0, 1, …: the same configuration again with seed + repeat",
-            note="`--repeats N` sets it",
-            repeats=True,
-            memory="keeps",
-            pace=False,
-        ),
+        FieldWords("0, 1, …: the same configuration again with seed + repeat", note="`--repeats N` sets it"),
+        FieldRules(repeats=True, memory="keeps", pace=False),
     ] = 0
     sync_every: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="under `local`: steps from one mean of the models to the next",
+        FieldWords(
+            "under `local`: steps from one mean of the models to the next",
             default=f"{catalog.STRATEGIES['local'].own_fields['sync_every']} under `local`",
-            heading="sync every",
-            behind="accumulate",
             phrase="models averaged every {} step{s}",
+        ),
+        FieldRules(
+            behind="accumulate",
             added=True,
             memory="keeps",
             of_devices=True,
@@ -452,43 +442,38 @@ class TrialFields:
     ] = None
     confirm_top1: Annotated[
         bool,
-        FieldDescription(
-            meaning="whether training goes on until a second evaluation in a row is at `until_top1`",
-            in_run=True,
+        FieldWords(
+            "whether training goes on until a second evaluation in a row is at `until_top1`",
             heading="confirm top-1",
             phrase="confirmed by a second evaluation",
-            added=True,
-            pace=False,
         ),
+        FieldRules(in_run=True, added=True, pace=False),
     ] = False
     nodes: Annotated[
         PositiveInt,
-        FieldDescription(
-            meaning="nodes that share the trial's devices equally",
+        FieldWords(
+            "nodes that share the trial's devices equally",
             note="`gpus`, `ranks`, `cpus` and `workers` count over all of them: "
             "[one trial over several nodes](#one-trial-over-several-nodes)",
-            option=FieldOption("--nodes", "nodes that one trial runs on: 1,2,4", behind="--ranks"),
-            heading="nodes",
             phrase="{} node{s}",
-            added=True,
-            of_devices=True,
-            moves_with=DEVICE_AXES,
         ),
+        FieldOption("--nodes", "nodes that one trial runs on: 1,2,4", behind="--ranks"),
+        FieldRules(added=True, of_devices=True, moves_with=DEVICE_AXES),
     ] = 1
 
     window: Annotated[
         Annotated[float, Bounds(gt=0, le=LARGEST_NUMBER)] | None,
-        FieldDescription(
-            meaning="seconds that each process measures the rate of its steps",
+        FieldWords(
+            "seconds that each process measures the rate of its steps",
             note="`3s` and the like are read, too",
             default=" and ".join(f"{seconds:g} s on {device}" for device, seconds in WINDOW_S.items()),
-            option=FieldOption(
-                "--window", "how long each process measures: 3s", "TIME,…", behind="--repeats"
-            ),
-            in_run=True,
-            rivals=("steps", "epochs", "warmup_epochs", "until_top1"),
             unit="s",
             heading="window s",
+        ),
+        FieldOption("--window", "how long each process measures: 3s", "TIME,…", behind="--repeats"),
+        FieldRules(
+            in_run=True,
+            rivals=("steps", "epochs", "warmup_epochs", "until_top1"),
             added=True,
             memory="keeps",
             pace=False,
@@ -497,15 +482,13 @@ class TrialFields:
     ] = None
     launch_cpu: Annotated[
         Literal["free", "one"],
-        FieldDescription(
-            meaning="the CPUs of a rank's own threads",
+        FieldWords(
+            "the CPUs of a rank's own threads",
             note="`free`: any of the trial's; `one`: one of its own, and its loaders are on the others",
             heading="launch CPU",
             phrase="launched from {} CPU",
-            added=True,
-            memory="keeps",
-            alternatives=True,
         ),
+        FieldRules(added=True, memory="keeps", alternatives=True),
     ] = "free"
 
 
@@ -514,28 +497,29 @@ class PlanFields(TrialFields):
 
     batch_per_gpu: Annotated[
         PositiveInt | None,
-        FieldDescription(
-            meaning="sets `batch_size` to this times the devices",
-            option=FieldOption(
-                "--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"
-            ),
-            rivals=("batch_size",),
-        ),
+        FieldWords("sets `batch_size` to this times the devices"),
+        FieldOption("--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"),
+        FieldRules(rivals=("batch_size",)),
     ] = None
 
 
-def _find_field_description(annotation: Any) -> FieldDescription:
-    about: FieldDescription = next(
-        part for part in typing.get_args(annotation) if isinstance(part, FieldDescription)
-    )
-    return about
+def _describe_field(name: str, annotation: Any) -> FieldDescription:
+    """All that an entry says, with the field's name as its heading where it gives none."""
+    parts = typing.get_args(annotation)
+    words = next(part for part in parts if isinstance(part, FieldWords))
+    rules = next((part for part in parts if isinstance(part, FieldRules)), FieldRules())
+    option = next((part for part in parts if isinstance(part, FieldOption)), None)
+    described = {
+        "heading": name.replace("_", " "),
+        **{k: v for k, v in vars(words).items() if v},
+        **vars(rules),
+    }
+    return FieldDescription(**described, option=option)
 
 
 TYPES: Mapping[str, Any] = typing.get_type_hints(PlanFields, include_extras=True)
 """Field -> its type, with its bounds. Here and below of all fields that an experiment may give."""
-ABOUT: Mapping[str, FieldDescription] = {
-    name: _find_field_description(annotation) for name, annotation in TYPES.items()
-}
+ABOUT: Mapping[str, FieldDescription] = {name: _describe_field(name, TYPES[name]) for name in TYPES}
 DEFAULTS: Mapping[str, Any] = {name: getattr(PlanFields, name) for name in TYPES}
 FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)
 """Those of a trial, in the order in which records hold them."""
@@ -544,3 +528,12 @@ FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)
 def select_fields(has: Callable[[FieldDescription], object]) -> tuple[str, ...]:
     """The trial fields of which something is true."""
     return tuple(name for name in FIELDS if has(ABOUT[name]))
+
+
+def order_names(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:
+    """The names in their order, but those with a place in `behind` directly behind the name that stands there."""
+    ordered = [name for name in names if not behind.get(name)]
+    for name in names:
+        if other := behind.get(name):
+            ordered.insert(ordered.index(other) + 1, name)
+    return tuple(ordered)

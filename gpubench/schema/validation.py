@@ -19,7 +19,7 @@ from msgspec import Meta, inspect
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import LONGEST_SHOWN, clean_line, quote_value
-from gpubench.schema.field import Bounds
+from gpubench.schema.trial_fields import Bounds
 
 T = TypeVar("T")
 

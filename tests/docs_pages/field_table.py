@@ -12,8 +12,7 @@ from typing import Any
 from docs_pages.placing import write
 
 from gpubench.plan.values import format_field_value
-from gpubench.schema.field import FieldDescription
-from gpubench.schema.trial_fields import ABOUT, DEFAULTS
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FieldDescription
 
 HEAD = "| field | default | option | what it is |\n| --- | --- | --- | --- |\n"
 

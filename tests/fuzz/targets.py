@@ -31,8 +31,11 @@ from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedRecordError, read_attempt
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
+from gpubench.schema.events import Hello, LeaderExit
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import parse_transforms
+from gpubench.schema.samples import Samples
+from gpubench.schema.watched import WatchedTrial
 
 
 class RefusedError(Exception):
@@ -196,14 +199,7 @@ def _time_left(text: bytes, _: Path) -> None:
     assert found is None or (found.left_s >= 0 and found.whole_s > 0)
 
 
-JOB = BatchScript(
-    name="fuzz",
-    command=["sweep"],
-    home="/",
-    command_line="",
-    cpus_per_task=1,
-    time="1",
-)
+JOB = BatchScript(name="fuzz", command=["sweep"], home="/", command_line="", cpus_per_task=1, time="1")
 OPTIONS = (
     b"model lenet,mobilenet_v2\nbatch_size 16:64:16,128\nlr 0.1:0.3:0.1\ngpu_ids 0+1,2+3\ndevice cuda\n"
     b"exclude precision=bf16,seed=1\nzip seed,cpus=1/1,2/2\nprecision fp32,bf16\ntimeout 10m\n"
@@ -229,46 +225,20 @@ def _part(text: bytes, _: Path) -> None:
         raise RefusedError(str(error)) from None
 
 
-GIVEN = {
-    "events": [
-        {
-            "rank": 0,
-            "event": "hello",
-            "pid": 7,
-            "cuda": None,
-            "torch": "2.0",
-            "decoder": "torchcodec 0.10",
-        },
-        {"code": -9, "node": 0, "event": "leader-exit"},
-    ],
-    "forced": ["timeout", "did not end within 3 s"],
-    "launched": 1.0,
-    "started": 1.5,
-    "finished": 2.0,
-    "last_words": "",
-    "watched": {
-        "samples": {
-            "by_metric": {
-                "cpu_busy_s": {"host": {"times": [1.0, 2.0], "values": [0.5, 0.75], "gaps": 0, "reason": ""}}
-            }
-        },
-        "gpus": ["0"],
-        "uuids": {"0": "GPU-1"},
-        "baseline_mib": {"0": 10.0},
-        "cpus": 2.0,
-        "cpu_metric": "cpu_busy_s",
-        "cpu_source": "/proc/stat",
-        "spare_cpus": 0.0,
-        "trained_until": 2.0,
-        "power_source": "NVML power",
-        "skipped": [[1.0, [3.0]]],
-        "strangers": [],
-        "desktops": [],
-        "max_sm_clock_mhz": None,
-    },
-}
-NOTHING_MORE = json.loads(encode_json_line(Attempt(launched=0.0, finished=0.0)))
-PART = json.dumps(NOTHING_MORE | GIVEN | {"watched": NOTHING_MORE["watched"] | GIVEN["watched"]}).encode()
+SAMPLES = Samples()
+SAMPLES.add_reading(1.0, "cpu_busy_s", 0.5)
+SAMPLES.add_reading(2.0, "cpu_busy_s", 0.75)
+WATCHED = WatchedTrial(
+    samples=SAMPLES, gpus=["0"], uuids={"0": "GPU-1"}, baseline_mib={"0": 10.0}, cpus=2.0, cpu_metric="cpu_busy_s",
+    trained_until=2.0, skipped=[(1.0, [3.0])],
+)  # fmt: skip
+HELLO = Hello(rank=0, pid=7, cuda=None, torch="2.0", decoder="torchcodec 0.10")
+PART = encode_json_line(
+    Attempt(
+        events=[HELLO, LeaderExit(code=-9)], forced=("timeout", "did not end within 3 s"), launched=1.0, started=1.5,
+        finished=2.0, watched=WATCHED,
+    )
+)  # fmt: skip
 """What a part of a trial on a further node writes."""
 
 

@@ -21,7 +21,7 @@ def test_whole_texts_are_used(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_spoiled_texts_are_used_or_refused_in_one_line(name: str, data: st.DataObject) -> None:
     target = TARGETS[name]
     chance = data.draw(st.randoms(use_true_random=False))

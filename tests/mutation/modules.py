@@ -43,12 +43,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/analyze/versus.py": ("analyze/test_versus.py",),
     "gpubench/record/together.py": ("record/test_together.py",),
     # which attempt counts, and who measures what
-    "gpubench/plan/shards.py": ("plan/test_borders_of_shards.py", "plan/test_shards.py"),
-    "gpubench/plan/state.py": (
-        "plan/test_state.py",
-        "plan/test_baselines_of_groups.py",
-        "plan/test_rounds.py",
-    ),
+    "gpubench/plan/shards.py": ("plan/test_shards.py",),
+    "gpubench/plan/state.py": ("plan/test_state.py", "plan/test_rounds.py"),
     "gpubench/results/counting.py": ("results/test_counting.py",),
     "gpubench/results/plans.py": (
         "results/test_plans.py",

@@ -125,6 +125,13 @@ def test_what_whole_epochs_took_tells_a_window_its_step_alone() -> None:
         ({"batch_size": 32}, {"precision": "bf16"}),
         ({"gpus": 2}, {"strategy": "ddp"}),
         ({"variant": "cached"}, {"variant": "cached", "precision": "bf16"}),
+        # Another number of GPUs counts as much as a batch six times as large, and less than another precision.
+        ({"batch_size": 64 * 5}, {"gpus": 2}),
+        ({"gpus": 2}, {"batch_size": 64 * 7}),
+        ({"gpus": 2}, {"precision": "bf16"}),
+        ({"variant": "cached", "batch_size": 48}, {"strategy": "dp", "batch_size": 8}),
+        # Of batches on both sides the nearer one, whichever that is.
+        *(({"batch_size": b}, {"batch_size": c}) for b, c in ((100, 8), (48, 96), (40, 8), (64, 60))),
     ],
 )
 def test_the_most_similar_row_counts(near: dict[str, Any], far: dict[str, Any]) -> None:
@@ -137,13 +144,6 @@ def test_another_input_size_is_another_network() -> None:
     assert not estimate(make_trial({"input_size": 96}), HERE, [row()]).known
     rows = [row(images_per_s=10.0), row(input_size=96, images_per_s=1024.0), row(images_per_s=10.0)]
     assert seconds(rows, input_size=96, epochs=3) == pytest.approx(30.0)
-
-
-def test_of_the_same_kind_the_nearest_batch_counts() -> None:
-    """Of batches on both sides the nearer one, whichever that is."""
-    for right, wrong in ((128, 512), (100, 8), (48, 96), (40, 8), (64, 60)):
-        rows = [row(batch_size=wrong, images_per_s=10.0), row(batch_size=right, images_per_s=1024.0)]
-        assert seconds(rows) == pytest.approx(30.0), (right, wrong)
 
 
 def test_only_whole_batches_are_trained_on() -> None:
@@ -170,10 +170,8 @@ def test_a_guess_on_cpus_is_near_what_was_seen_on_two_of_them() -> None:
         here = replace(
             HERE, device="cpu", gpu_ids=(), gpu_uuids=(), workers=0, cpus=2, train_images=images, **resolved
         )
-        return (
-            estimate(make_trial({"model": model, "batch_size": batch, "epochs": 1}), here, []).seconds
-            - START_S["cpu"]
-        )
+        trial = make_trial({"model": model, "batch_size": batch, "epochs": 1})
+        return estimate(trial, here, []).seconds - START_S["cpu"]
 
     for batch, seen in ((8, 3.45), (32, 2.16), (128, 2.05)):
         assert seen / 1.5 < guess("mobilenet_v2", batch, 512, input_size=64) < 1.5 * seen
@@ -196,7 +194,7 @@ def test_a_thousand_trials_are_looked_up_at_once() -> None:
         (3600, "60 min"), (5400, "1.5 h"), (9000, "2.5 h"),
     ],
 )  # fmt: skip
-def test_words(given: float, said: str) -> None:
+def test_a_time_in_words(given: float, said: str) -> None:
     assert format_seconds(given) == said
 
 
@@ -215,19 +213,6 @@ def test_a_guess_counts_on_every_gpu_and_on_the_loaders() -> None:
     # Without loaders the batch is resident: nothing is loaded.
     resident = guess(cpus=2, gpu_ids=four, workers=0)
     assert resident == pytest.approx(images / (4 * GPU_IMAGES_PER_S))
-
-
-def test_the_same_number_of_gpus_is_nearer_than_the_same_batch() -> None:
-    """Another number of GPUs counts as much as a batch six times as large, and less than another precision."""
-    right, wrong = {"images_per_s": 1024.0}, {"images_per_s": 10.0}
-    pairs = [
-        (row(batch_size=64 * 5, **right), row(gpus=2, **wrong)),
-        (row(gpus=2, **right), row(batch_size=64 * 7, **wrong)),
-        (row(gpus=2, **right), row(precision="bf16", **wrong)),
-        (row(variant="cached", batch_size=48, **right), row(strategy="dp", batch_size=8, **wrong)),
-    ]
-    for rows in pairs:
-        assert seconds(list(rows), gpus=1) == pytest.approx(30.0), rows
 
 
 def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
@@ -77,50 +77,15 @@ def asked(*jobs: str, pairs: bool = False, zips: Any = (), **fields: str) -> Exp
 
 def test_groups_of_a_file() -> None:
     found = parse_experiment(FILE, "log.toml")
+    assert parse_experiment(format_experiment(found, {}), "stored") == found
     assert found.groups == GROUPS
     assert found.varied == (("variant",),), "groups are no axis"
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[[groups]]", "unknown key 'groups': did you mean group?"),
-        ("[[group]]\nnam = 'x'\njobs = [{}, {}]", "unknown key 'nam': did you mean name?"),
-        ("[[group]]\njobs = [{}, {}]\nparis = true", "unknown key 'paris': did you mean pairs?"),
-        ("[[group]]\njobs = [{ batchsize = 3 }, {}]", "unknown field 'batchsize': did you mean batch_size?"),
-        ("[[group]]\nname = 'x'", "group.0.jobs is missing"),
-        ("[[group]]\njobs = 3", "group.0.jobs must be a list, not 3"),
-        ("[[group]]\njobs = [3, 4]", "group.0.jobs.0 must be a table, not 3"),
-        ("[[group]]\nname = 3\njobs = [{}, {}]", "group.0.name must be a text in quotes, not 3"),
-        ("[[group]]\njobs = [{}, {}]\npairs = 'all'", "group.0.pairs must be true or false, not 'all'"),
-        ("[[group]]\njobs = []", "0 job runs beside none"),
-        ("[[group]]\njobs = [{lr = 1}]", "group 'lr=1.0': 1 job runs beside none; give two or more"),
-        ("[[group]]\njobs = [{ batch_size = [16, 32] }, {}]", "batch_size must be a whole number, not a list"),
-        ("[[group]]\njobs = [{ gpu_ids = 0 }, {}]", "gpu_ids must be a list, not 0"),
-        ("[[group]]\njobs = [{ gpus = '2' }, {}]", "gpus must be a whole number, not '2'"),
-        ("[[group]]\njobs = [{ lr = 0 }, {}]", "lr must be above 0, not 0"),
-        ("[[group]]\nname = 'x'\njobs = [{ copies = 0 }]", "copies must be at least 1"),
-        ("[[group]]\njobs = [{ gpus = 1, gpu_ids = [0] }, {}]", "gpu_ids is given beside gpus"),
-        ("[[group]]\njobs = [{}, { copies = 2 }]\npairs = true", "a pair is of two jobs, without copies"),
-        ("[fixed]\ncopies = 2\n[[group]]\njobs = [{}, {}]\npairs = true", "a pair is of two jobs, without copies"),
-        ("[axes]\ncopies = [1, 2]\n[[group]]\njobs = [{}, {}]\npairs = true", "a pair is of two jobs"),
-        (
-            "[[group]]\nname = 'y'\njobs = [{}, {}]\n[[group]]\nname = ' y '\njobs = [{}, {}, {}]",
-            "two groups are named 'y'; give each a name of its own",
-        ),
-    ],
-)  # fmt: skip
-def test_a_wrong_group_is_refused_in_one_line(text: str, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_experiment(f"name = 'x'\n{text}", "x.toml")
-    assert says in str(caught.value)
-    assert str(caught.value).startswith("x.toml")
-    assert "\n" not in str(caught.value)
 
 
 def test_one_job_with_copies_is_a_group() -> None:
     own = parse_experiment("name = 'x'\n[[group]]\njobs = [{ copies = 2 }]", "x")
     assert own.groups == (Group(jobs=({"copies": 2},)),)
+    assert len(apply_options(base(), asked("model=lenet", copies="1,2,3")).groups) == 1
     inherited = parse_experiment("name = 'x'\n[axes]\ncopies = [1, 2]\n[[group]]\njobs = [{ lr = 0.1 }]", "x")
     assert inherited.groups == (Group(jobs=({"lr": 0.1},)),)
 
@@ -148,6 +113,7 @@ ANY_GROUP = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(ANY_GROUP, max_size=3, unique_by=lambda group: group.title))
 def test_a_stored_plan_has_the_same_groups(groups: list[Group]) -> None:
     before = base(groups=tuple(groups), axes=(Axis(("seed",), ((1,), (2,))),))
@@ -155,11 +121,6 @@ def test_a_stored_plan_has_the_same_groups(groups: list[Group]) -> None:
     again = parse_experiment(stored, "stored")
     assert again == before
     assert format_experiment(again, {"protocol": "steady"}) == stored
-
-
-def test_a_whole_file_comes_back() -> None:
-    before = parse_experiment(FILE, "log.toml")
-    assert parse_experiment(format_experiment(before, {}), "stored") == before
 
 
 # ---- options ----
@@ -197,28 +158,14 @@ def test_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [asked("model=lenet,copies=2"), asked("model=lenet", copies="2"), asked("model=lenet", copies="1,2,3")],
-)
-def test_one_job_with_copies_runs_beside_another(given: ExperimentOptions) -> None:
-    assert len(apply_options(base(), given).groups) == 1
-
-
-@pytest.mark.parametrize(
     ("given", "says"),
     [
         (asked("batch_size=32"), "1 job runs beside none; give two or more, or copies of one"),
-        (asked("batch_size=32", copies="1"), "1 job runs beside none"),
         (asked("batch_size=32", pairs=True), "pairs need two jobs or more"),
         (asked("", "lr=1"), "'' is not FIELD=VALUE"),
-        (asked("batch_size", "lr=1"), "'batch_size' is not FIELD=VALUE"),
-        (asked("batchsize=3", "lr=1"), "unknown field 'batchsize': did you mean batch_size?"),
-        (asked("batch_size=big", "lr=1"), "batch_size: 'big' is not a whole number"),
         (asked("batch_size=16:64:x2", "lr=1"), "'16:64:x2' is not a whole number"),
-        (asked("lr=1,lr=2", "lr=1"), "lr is given twice"),
         (asked("gpus=1,gpu_ids=0", "lr=1"), "gpu_ids is given beside gpus"),
         (asked("copies=2", "lr=1", pairs=True), "a pair is of two jobs, without copies"),
-        (asked("lr=2", "lr=1", pairs=True, copies="1,2"), "a pair is of two jobs, without copies"),
         (asked(pairs=True), "--pairs: there are no jobs to pair; give --job two or more times"),
         (asked("lr=0.1", "lr=0.2", lr="0.3"), "lr has no effect beside --job: every job gives what settles it"),
         (asked("gpu_ids=0", "gpus=1", gpus="2"), "gpus has no effect beside --job"),
@@ -235,7 +182,6 @@ def test_wrong_jobs_are_refused(given: ExperimentOptions, says: str) -> None:
     ("given", "says"),
     [
         (asked(batch_size="64"), "batch_size is given by the jobs of the file's groups; change it"),
-        (asked(lr="0.1,0.2"), "lr is given by the jobs"),
         (asked(zips=("seed,workers=1/2,3/4",)), "workers is given by the jobs"),
         (asked(gpus="2"), "gpus is given by the jobs"),
         (asked(copies="2"), "group 'half a matrix': a pair is of two jobs, without copies"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 import tomllib
 from typing import Any
 
 import pytest
 from fakes import Given, make_facts
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
@@ -59,25 +60,17 @@ def ids(made: Plan) -> list[str]:
 @pytest.mark.parametrize("asked", [{"sync_every": "4"}, {"sync_every": "4,8"}])
 def test_a_field_of_one_strategy_drops_no_other_that_it_is_compared_with(asked: dict[str, str]) -> None:
     base = parse_experiment('name = "x"\n[fixed]\nmodel = "lenet"\nranks = 2\nvariant = "synthetic"\n', "x")
-    made = expand_experiment(
-        apply_options(base, ExperimentOptions(fields={"strategy": "ddp,local", **asked})),
-        device="cpu",
-        sources=Given(),
-    )
+    made = plan(apply_options(base, ExperimentOptions(fields={"strategy": "ddp,local", **asked})), "cpu")
     found = [(job.trial.strategy, job.trial.sync_every) for job in made.jobs]
     wanted = [int(value) for value in asked["sync_every"].split(",")]
     assert found == [("ddp", None), *(("local", value) for value in wanted)]
     assert not made.dropped
     with pytest.raises(UsageError, match="sync_every belongs to strategy local: leave it out with ddp"):
-        expand_experiment(
-            apply_options(base, ExperimentOptions(fields={"strategy": "ddp", **asked})),
-            device="cpu",
-            sources=Given(),
-        )
+        plan(apply_options(base, ExperimentOptions(fields={"strategy": "ddp", **asked})), "cpu")
 
 
 def test_axes_are_crossed_and_the_last_varies_fastest() -> None:
-    made = plan(experiment(workers=[2, 4], batch_size=[16, 32]))
+    made = plan(experiment(workers=[2, 4, 4], batch_size=[16, 32]))  # the same trial is planned once
     assert [(u.trial.workers, u.trial.batch_size) for u in made.jobs] == [(2, 16), (2, 32), (4, 16), (4, 32)]
     assert len({u.trial_id for u in made.jobs}) == len({u.config_id for u in made.jobs}) == 4
 
@@ -106,10 +99,6 @@ def test_a_batch_for_each_gpu_is_the_global_batch() -> None:
     assert batches(plan(experiment({"batch_per_gpu": 8}, ranks=[1, 2]), "cpu")) == [8, 16]
 
 
-def test_the_same_trial_is_planned_once() -> None:
-    assert len(plan(experiment(batch_size=[16, 16, 32])).units) == 2
-
-
 def test_repeats_are_trials_of_one_configuration() -> None:
     made = plan(experiment(batch_size=[16, 32], repeats=3))
     assert [(u.trial.batch_size, u.trial.repeat) for u in made.jobs] == [
@@ -126,6 +115,9 @@ def test_random_order_is_drawn_from_the_seed() -> None:
     assert ids(shuffled) != ids(ordered)
     assert sorted(ids(shuffled)) == sorted(ids(ordered))
     assert ids(shuffled) == ids(plan(asked, order="random"))
+    assert (
+        derive_plan_id(plan(asked).units) == derive_plan_id(ordered.units) != derive_plan_id(shuffled.units)
+    )
     other = plan(experiment({"seed": 1}, batch_size=[8, 16, 32, 64], repeats=3), order="random")
     assert [(u.trial.batch_size, u.trial.repeat) for u in other.jobs] != [
         (u.trial.batch_size, u.trial.repeat) for u in shuffled.jobs
@@ -169,15 +161,10 @@ def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
         (experiment({"strategy": "dp", "gpus": 1}), "no trial is left: strategy dp needs at least 2 GPUs"),
         (experiment(excludes=({"model": "lenet"},)), "no trial is left: excluded"),
         (experiment({"batch_size": 0}), "batch_size must be at least 1, not 0"),
-        (experiment({"batch_per_gpu": 0}), "batch_size"),
         (experiment(batch_size=[16, 0]), "batch_size"),
-        (experiment({"precision": "fp8"}), "precision"),
         (experiment({"model": "resnet35"}), "unknown model 'resnet35': did you mean resnet"),
         (experiment({"variant": "crop"}), "unknown variant 'crop'"),
-        (experiment({"variant": "pre-resize"}), "did you mean pre-resized?"),
-        (experiment({"variant": "data/birds"}), "unknown variant 'data/birds'"),
         (experiment(strategy=["single", "dpd"]), "unknown strategy 'dpd'"),
-        (experiment({"optimizer": "adamm"}), "did you mean adam"),
         (experiment(excludes=({"strategy": "dpp"},)), "unknown strategy 'dpp'"),
     ],
 )
@@ -228,14 +215,6 @@ def test_a_users_model_goes_by_its_file() -> None:
     assert one != two
 
 
-def outcome(asked: Experiment) -> list[str] | str:
-    """The ids of its trials, or why it has none."""
-    try:
-        return ids(plan(asked))
-    except UsageError as error:
-        return str(error)
-
-
 AXES = st.fixed_dictionaries(
     {},
     optional={
@@ -252,6 +231,7 @@ AXES = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(AXES, st.integers(1, 2))
 def test_nothing_is_lost_without_a_reason(axes: Any, repeats: int) -> None:
     asked = experiment(repeats=repeats, **axes)
@@ -262,16 +242,6 @@ def test_nothing_is_lost_without_a_reason(axes: Any, repeats: int) -> None:
         return
     assert len(made.units) + made.dropped.total() == wanted
     assert len(set(ids(made))) == len(made.units)
-
-
-@given(AXES, st.booleans())
-def test_a_stored_plan_has_the_same_trials(axes: Any, zipped: bool) -> None:
-    zips = ("optimizer,epochs=sgd/3,adam/4",) if zipped else ()
-    asked = apply_options(
-        experiment(**axes), ExperimentOptions(zips=zips, excludes=("batch_size=7", "workers=auto,gpus=2"))
-    )
-    again = parse_experiment(format_experiment(asked, {"device": "cuda", "protocol": "steady"}), "stored")
-    assert outcome(again) == outcome(asked)
 
 
 def test_a_stored_plan_keeps_everything() -> None:
@@ -304,10 +274,7 @@ def test_a_stored_plan_keeps_everything() -> None:
     resolved = {"device": "cuda", "protocol": "steady", "data": {"birds": {"fingerprint": "f"}}}
     stored = format_experiment(asked, resolved)
     again = parse_experiment(stored, "stored")
-    assert again.fixed == asked.fixed
-    assert again.axes == asked.axes
-    assert again.excludes == asked.excludes
-    assert (again.repeats, again.timeout_s, again.question) == (2, 600.0, asked.question)
+    assert dataclasses.replace(again, variants={}) == dataclasses.replace(asked, variants={})
     assert {n: v.make_definition() for n, v in again.variants.items()} == {
         n: v.make_definition() for n, v in asked.variants.items()
     }
@@ -315,11 +282,6 @@ def test_a_stored_plan_keeps_everything() -> None:
     assert tomllib.loads(stored)["plan"] == resolved
     assert ids(plan(again)) == ids(plan(asked))
     assert format_experiment(again, resolved) == stored
-
-
-def test_a_plan_is_named_by_its_trials() -> None:
-    one, same, other = (plan(experiment(batch_size=b)) for b in ([16, 32], [16, 32], [16, 33]))
-    assert derive_plan_id(one.units) == derive_plan_id(same.units) != derive_plan_id(other.units)
 
 
 # ---- skipping ----
@@ -344,70 +306,58 @@ def test_larger_batches_of_a_chain_are_skipped() -> None:
         assert find_skip_reason(alike, oom, ROOM, "cuda"), field
 
 
-def test_trials_for_more_gpus_than_there_are_are_skipped() -> None:
-    one, two, third = plan(experiment(gpu_ids=[(0,), (0, 1), (2,)])).units
-    assert [
-        find_skip_reason(u, KnownOutOfMemory(), NodeCapacity(gpus=2, cpus=2), "cuda") for u in (one, two)
-    ] == [None, None]
-    assert find_skip_reason(third, KnownOutOfMemory(), NodeCapacity(gpus=2, cpus=2), "cuda")
-    assert find_skip_reason(third, KnownOutOfMemory(), NodeCapacity(gpus=3, cpus=2), "cuda") is None
-    assert find_skip_reason(third, KnownOutOfMemory(), None, "cuda") is None
-    (cpu,) = plan(experiment({"device": "cpu"})).units
-    assert find_skip_reason(cpu, KnownOutOfMemory(), NodeCapacity(gpus=0, cpus=2), "cuda") is None
-
-
-def test_more_cpus_than_there_are() -> None:
-    (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
-    assert find_skip_reason(wide, KnownOutOfMemory(), NodeCapacity(gpus=0, cpus=15), "cpu")
-    assert find_skip_reason(wide, KnownOutOfMemory(), NodeCapacity(gpus=0, cpus=16), "cpu") is None
+@pytest.mark.parametrize(
+    ("fields", "gpus", "cpus", "is_skipped"),
+    [
+        ({"gpu_ids": (0,)}, 1, 2, False),
+        ({"gpu_ids": (2,)}, 2, 2, True),
+        ({"gpu_ids": (2,)}, 3, 2, False),
+        ({"device": "cpu"}, 0, 2, False),
+        ({"device": "cpu", "cpus": 16}, 0, 15, True),
+        ({"device": "cpu", "cpus": 16}, 0, 16, False),
+        # One that launches has a second CPU for its loaders; of two pinned jobs each has half of all CPUs.
+        *(
+            ({"launch_cpu": "one", "gpus": gpus}, 4, 2 * gpus - lacks, lacks)
+            for gpus in (1, 2)
+            for lacks in (0, 1)
+        ),
+        *(
+            (
+                {"launch_cpu": "one", "gpus": gpus, "copies": 2, "cpu_sharing": "pinned"},
+                4,
+                4 * gpus - lacks,
+                lacks,
+            )
+            for gpus in (1, 2)
+            for lacks in (0, 2)
+        ),
+    ],
+)
+def test_what_wants_more_than_the_machine_has_is_skipped(
+    fields: dict[str, Any], gpus: int, cpus: int, is_skipped: bool
+) -> None:
+    unit = expand_experiment(experiment(fields), device="cuda", sources=PLAIN, cpus=cpus).units[-1]
+    room = NodeCapacity(gpus=gpus, cpus=cpus)
+    assert bool(find_skip_reason(unit, KnownOutOfMemory(), room, "cuda")) is bool(is_skipped)
+    assert find_skip_reason(unit, KnownOutOfMemory(), None, "cuda") is None, "read elsewhere"
 
 
 @pytest.mark.parametrize(
-    ("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)]
-)
-def test_jobs_with_pinned_cpus_have_two_each_for_it(gpus: int, cpus: int, needs: bool) -> None:
-    """Of two jobs each has half of the CPUs."""
-    fields = {"launch_cpu": "one", "gpus": gpus, "copies": 2, "cpu_sharing": "pinned"}
-    unit = expand_experiment(experiment(fields), device="cuda", sources=PLAIN, cpus=2 * cpus).units[-1]
-    assert unit.is_group
-    reason = find_skip_reason(unit, KnownOutOfMemory(), NodeCapacity(gpus=4, cpus=2 * cpus), "cuda")
-    assert (reason is not None) is needs
-
-
-@pytest.mark.parametrize(
-    ("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)]
-)
-def test_a_launch_cpu_takes_a_second_one_for_loaders(gpus: int, cpus: int, needs: bool) -> None:
-    (unit,) = plan(experiment({"launch_cpu": "one", "gpus": gpus})).units
-    reason = find_skip_reason(unit, KnownOutOfMemory(), NodeCapacity(gpus=4, cpus=cpus), "cuda")
-    assert (reason is not None) is needs
-
-
-def test_jobs_by_pairs_are_bounded_as_the_values_of_axes_are() -> None:
-    jobs = "[" + ", ".join(f"{{ seed = {number} }}" for number in range(64)) + "]"
-    text = f'name = "x"\n[axes]\nbatch_size = "1:1000:1"\n[[group]]\npairs = true\njobs = {jobs}\n'
-    with pytest.raises(UsageError, match=r"^4,032,000 jobs in groups are too many; 100,000 is the most"):
-        expand_experiment(parse_experiment(text, "x.toml"), device="cpu", sources=Given(), cpus=8)
-
-
-def test_copies_are_bounded_as_well() -> None:
-    with pytest.raises(UsageError, match=r"^640,000 jobs in groups are too many; 100,000 is the most"):
-        expand_experiment(parse_experiment('name = "x"\n[fixed]\ncopies = 64\n[axes]\nbatch_size = "1:10000:1"\n', "x"),
-               device="cpu", sources=Given())  # fmt: skip
-
-
-def test_a_number_of_repeats_without_end_is_not_written_out() -> None:
-    with pytest.raises(UsageError, match=r"^more than 10\^15 combinations"):
-        expand_experiment(
-            parse_experiment(f'name = "x"\n[run]\nrepeats = {"9" * 4000}\n', "x"),
-            device="cpu",
-            sources=Given(),
-        )
+    ("text", "says"),
+    [
+        (f"[axes]\nseed = '1:1000:1'\n[[group]]\npairs = true\njobs = [{'{}, ' * 64}]", "4,032,000 jobs in groups"),
+        ("[fixed]\ncopies = 64\n[axes]\nbatch_size = '1:10000:1'", "640,000 jobs in groups"),
+        (f"[run]\nrepeats = {'9' * 4000}", "more than 10^15 combinations of values"),
+    ],
+)  # fmt: skip
+def test_more_jobs_than_anybody_runs_are_refused_at_once(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(says)} are too many; 100,000 is the most"):
+        plan(parse_experiment(f"name = 'x'\n{text}\n", "x"))
 
 
 def test_the_names_that_a_message_lists_are_cut() -> None:
     long = "v" * 5000
     text = f'name = "x"\n[axes]\nvariant = ["other"]\n[variants.{long}]\nfiles = "full"\n'
     with pytest.raises(UsageError) as caught:
-        expand_experiment(parse_experiment(text, "x"), device="cpu", sources=Given())
+        plan(parse_experiment(text, "x"))
     assert len(str(caught.value)) < 500

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from fakes import Given
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.experiment_file import format_experiment, parse_experiment
+from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
-from gpubench.plan.plan import Plan, Unit, derive_plan_id, expand_experiment
+from gpubench.plan.plan import Plan, Unit, expand_experiment
 from gpubench.plan.sweep_options import ExperimentOptions
 
 CPUS = 16
@@ -107,13 +107,10 @@ def test_copies_that_load_nothing_have_one_baseline() -> None:
 
 
 def test_pairs() -> None:
-    made = plan(asked("batch_size=16", "batch_size=32", "batch_size=64", pairs=True))
-    assert [told(unit) for unit in groups(made)] == [
-        ("16 & 32", [16, 32]), ("16 & 64", [16, 64]), ("32 & 64", [32, 64]),
+    made = plan(asked("batch_size=16", "batch_size=32", "batch_size=16", pairs=True))
+    assert [told(unit) for unit in made.units] == [
+        ("", [16]), ("", [32]), ("16 & 32", [16, 32]), ("16 & 16", [16, 16]),
     ]  # fmt: skip
-    assert [told(unit) for unit in made.units if not unit.is_group] == [("", [16]), ("", [32]), ("", [64])]
-    with_itself = plan(asked("batch_size=16", "batch_size=16", "batch_size=32", pairs=True))
-    assert [told(unit)[1] for unit in groups(with_itself)] == [[16, 16], [16, 32]]
 
 
 def test_a_group_planned_twice_runs_once() -> None:
@@ -132,15 +129,6 @@ def test_repeats_of_a_group() -> None:
     assert first.unit_id != second.unit_id
     assert [job.config_id for job in first.jobs] == [job.config_id for job in second.jobs]
     assert {job.trial_id for job in first.jobs}.isdisjoint(job.trial_id for job in second.jobs)
-
-
-def test_random_order_keeps_baselines_before_their_groups() -> None:
-    experiment = asked("lr=0.1", "lr=0.2", batch_size="8,16,32,64,128", repeats=3)
-    given_order, shuffled = plan(experiment), plan(experiment, order="random")
-    assert ids(shuffled) != ids(given_order)
-    assert sorted(ids(shuffled)) == sorted(ids(given_order))
-    assert ids(shuffled) == ids(plan(experiment, order="random"))
-    _check_solos(shuffled)
 
 
 def _check_solos(made: Plan) -> None:
@@ -250,20 +238,6 @@ def test_the_machines_cpus_play_no_part_in_a_groups_id() -> None:
     assert here.units[0].unit_id != there.units[0].unit_id
 
 
-@pytest.mark.parametrize("cpus", [1, 4, 16])
-@pytest.mark.parametrize("sharing", ["shared", "pinned"])
-def test_a_stored_plan_has_the_same_units_elsewhere(cpus: int, sharing: str) -> None:
-    text = "[[group]]\nname = 'a'\njobs = [{}, {workers = 2}]\n[[group]]\njobs = [{copies = 2}]"
-    experiment = asked(text=text, variant="crop-resize,synthetic", cpu_sharing=sharing)
-    made = plan(experiment, cpus=cpus)
-    again = parse_experiment(
-        format_experiment(experiment, {"device": "cuda", "cpus": cpus, "protocol": "steady"}), "stored"
-    )
-    assert again.groups == experiment.groups
-    assert ids(plan(again, cpus=cpus)) == ids(made)
-    assert derive_plan_id(plan(again, cpus=cpus).units) == derive_plan_id(made.units)
-
-
 JOBS = st.lists(
     st.fixed_dictionaries(
         {},
@@ -281,6 +255,7 @@ JOBS = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(JOBS, st.sampled_from(["shared", "pinned"]), st.integers(1, 32), st.sampled_from(["given", "random"]))
 def test_whatever_the_jobs_their_baselines_come_first(
     jobs: list[dict[str, Any]], sharing: str, cpus: int, order: str
@@ -291,8 +266,7 @@ def test_whatever_the_jobs_their_baselines_come_first(
     except UsageError:
         return  # none of its combinations makes sense
     _check_solos(made)
-    wanted = 2
-    assert len(groups(made)) + made.dropped.total() == wanted
+    assert len(groups(made)) + made.dropped.total() == 2
     assert all(len(unit.jobs) == sum(job.get("copies", 1) for job in jobs) for unit in groups(made))
 
 
@@ -302,14 +276,10 @@ def test_whatever_the_jobs_their_baselines_come_first(
 @pytest.mark.parametrize(
     ("jobs", "fields", "reason"),
     [
-        (("lr=0.1", "until_top1=60,lr=0.2"), {}, "jobs that run together leave top-1 to the trial alone; "
-         "use until_top1 (--until-top1) without them"),
-        (("lr=0.1", "lr=0.2"), {"breakdown": "true"}, "the parts of steps are timed alone; leave breakdown out "
-         "where jobs run together"),
-        (("lr=0.1", "gpus=1,strategy=dp"), {}, "strategy dp needs at least 2 GPUs"),
         (("cpu_sharing=pinned", "cpu_sharing=shared"), {}, "jobs that run together have their CPUs all shared or "
          "all pinned"),
-        (("epochs=2", "lr=0.2"), {}, "jobs that run together measure all a window or all whole epochs"),
+        (("lr=0.1", "lr=0.2"), {"breakdown": "true"}, "the parts of steps are timed alone; leave breakdown out "
+         "where jobs run together"),
         (("device=cpu,precision=fp16", "lr=0.2"), {}, "precision fp16 needs a GPU: on a CPU take fp32 or bf16"),
         ((), {"copies": "2", "gpus": "2", "strategy": "single"}, "strategy single uses one GPU, not 2"),
         ((), {"cpu_sharing": "pinned"}, PINNED),

@@ -37,18 +37,16 @@ def job(**fields: Any) -> Job:
     return Job(trial=t, trial_id="t0", config_id="c0", variant=catalog.VARIANTS[t.variant])
 
 
-def resolve(planned: Job, machine: Machine, facts: DataFacts, device: str) -> ResolvedTrial:
+def resolve(
+    planned: Job, facts: DataFacts = BIRDS, machine: Machine = MACHINE, device: str = "cuda"
+) -> ResolvedTrial:
     """A job alone, as this machine fills it."""
     (filled,) = resolve_unit_trials(Unit((planned,)), machine, lambda _: facts, device)
     return filled
 
 
-def resolved(facts: DataFacts = BIRDS, **fields: Any) -> ResolvedTrial:
-    return resolve(job(**fields), MACHINE, facts, "cuda")
-
-
 def test_a_trial_that_leaves_everything_open() -> None:
-    found = resolved()
+    found = resolve(job())
     assert found.make_columns() == {
         "device": "cuda", "gpus": 1, "gpu_ids": [0], "ranks": None, "cpus": 6, "workers": 6,
         "input_size": 224, "num_classes": 7, "train_images": 1000,
@@ -72,12 +70,12 @@ def test_a_trial_that_leaves_everything_open() -> None:
     ],
 )  # fmt: skip
 def test_what_the_machine_fills_in(fields: dict[str, Any], wanted: dict[str, Any]) -> None:
-    found = resolved(**fields)
+    found = resolve(job(**fields))
     assert {name: getattr(found, name) for name in wanted} == wanted
 
 
 def test_images_of_one_size_give_their_size() -> None:
-    assert resolved(dataclasses.replace(BIRDS, size=32)).input_size == 32
+    assert resolve(job(), dataclasses.replace(BIRDS, size=32)).input_size == 32
 
 
 @pytest.mark.parametrize(
@@ -95,18 +93,13 @@ def test_images_of_one_size_give_their_size() -> None:
     ],
 )
 def test_how_a_process_measures(fields: dict[str, Any], on_gpu: Protocol, on_cpu: Protocol) -> None:
-    assert (
-        make_measuring_protocol(make_trial(fields), "cuda"),
-        make_measuring_protocol(make_trial(fields), "cpu"),
-    ) == (
-        on_gpu,
-        on_cpu,
-    )
+    assert make_measuring_protocol(make_trial(fields), "cuda") == on_gpu
+    assert make_measuring_protocol(make_trial(fields), "cpu") == on_cpu
 
 
 def test_the_order_comes_through_a_message_as_it_was() -> None:
     asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True, launch_cpu="one")
-    found = resolve(asked, MACHINE, BIRDS, "cuda")
+    found = resolve(asked)
     data = make_data_spec(asked, found, BIRDS, Path("/decoded"))
     made = make_trial_order(asked, found, data=data, log=Path("/x.log"), known_gmacs=None)
     assert make_converter(TrialOrder)(json.loads(json.dumps(convert_to_plain(made)))) == made
@@ -129,10 +122,10 @@ def test_the_order_comes_through_a_message_as_it_was() -> None:
 )
 def test_where_the_images_come_from(variant: str, facts: DataFacts, kind: str) -> None:
     asked = job(variant=variant)
-    assert make_data_spec(asked, resolve(asked, MACHINE, facts, "cuda"), facts, None).kind == kind
+    assert make_data_spec(asked, resolve(asked, facts), facts, None).kind == kind
 
 
 def test_a_quota_counts_for_threads_workers_and_the_column() -> None:
     here = dataclasses.replace(scripted.computer(), cpu_ids=tuple(range(64)), cpu_count=4)
-    found = resolve(job(device="cpu", ranks=2, strategy="ddp"), here, BIRDS, "cpu")
+    found = resolve(job(device="cpu", ranks=2, strategy="ddp"), BIRDS, here, "cpu")
     assert (found.make_columns()["cpus"], found.workers) == (4, 2)

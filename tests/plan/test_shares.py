@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.plan.shares import CpuShare, count_default_workers, divide_cpus, make_solo_trial
@@ -109,18 +109,17 @@ ANY_JOBS = st.tuples(st.lists(FIELDS, min_size=2, max_size=5), st.sampled_from([
 )
 
 
+@settings(max_examples=50)
 @given(ANY_JOBS, st.integers(1, 64))
-def test_alone_it_has_as_many_cpus_and_loaders(jobs: list[Asked], cpus: int) -> None:
-    for one, share in zip(jobs, divide_cpus(jobs, cpus, "cuda"), strict=True):
+def test_alone_it_has_as_many_cpus_and_loaders_and_pinned_cpus_overlap_nowhere(
+    jobs: list[Asked], cpus: int
+) -> None:
+    found = divide_cpus(jobs, cpus, "cuda")
+    for one, share in zip(jobs, found, strict=True):
         solo = make_solo_trial(one, share, cpus, "cuda"), one[1]
         (by_itself,) = divide_cpus([solo], cpus, "cuda")
         assert (by_itself.cpus, by_itself.workers) == (share.cpus, share.workers)
         assert (solo[0].copies, solo[0].cpu_sharing) == (1, "shared")
-
-
-@given(ANY_JOBS, st.integers(1, 64))
-def test_pinned_cpus_overlap_nowhere(jobs: list[Asked], cpus: int) -> None:
-    found = divide_cpus(jobs, cpus, "cuda")
     if jobs[0][0].cpu_sharing == "shared":
         assert all(share.first in (None, 0) for share in found)
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fakes import Given
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.plan.experiment import Experiment
@@ -50,37 +50,25 @@ def reason(unit: Unit, *ran_out: Unit) -> str | None:
 ALONE = units(batch_size=32)[0]
 _, LARGE, TOGETHER = units({"batch_size": 16}, {"batch_size": 32})
 PINNED_BEYOND = units({"cpus": 3}, {"cpus": 2}, cpu_sharing="pinned")[-1]
+SMALLER = [ALONE, units(batch_size=16)[0]]
 LAUNCHED = units(launch_cpu="one")[0]
-REASONS = {
-    "alone": (
-        ALONE,
-        [ALONE, units(batch_size=16)[0]],
-        ROOM,
-        "batch 16 of the same configuration was out of memory",
-    ),
-    "job": (
-        TOGETHER,
-        [LARGE],
-        ROOM,
-        "job 2 of 2: batch 32 of the same configuration was out of memory alone",
-    ),
-    "jobs": (copies(4), [copies(3)], ROOM, "3 jobs that need no more were out of memory together"),
-    "one GPU": (ALONE, [], NodeCapacity(gpus=0, cpus=4), "needs 1 GPU, this machine shows 0"),
-    "GPUs": (units(gpu_ids=(1, 2))[0], [], ROOM, "needs 3 GPUs, this machine shows 2"),
-    "CPUs": (units(cpus=16)[0], [], ROOM, "needs 16 CPUs, 4 may be used"),
-    "pinned": (PINNED_BEYOND, [], ROOM, "needs 5 CPUs for jobs pinned to their own, 4 may be used"),
-    "launch": (
-        LAUNCHED,
-        [],
-        NodeCapacity(gpus=1, cpus=1),
-        "needs two CPUs for each GPU with launch_cpu one, 1 may be used",
-    ),
-}
+NO_GPU, ONE_CPU = NodeCapacity(gpus=0, cpus=4), NodeCapacity(gpus=1, cpus=1)
+REASONS: list[tuple[Unit, list[Unit], NodeCapacity, str]] = [
+    (ALONE, SMALLER, ROOM, "batch 16 of the same configuration was out of memory"),
+    (TOGETHER, [LARGE], ROOM, "job 2 of 2: batch 32 of the same configuration was out of memory alone"),
+    (copies(4), [copies(3)], ROOM, "3 jobs that need no more were out of memory together"),
+    (ALONE, [], NO_GPU, "needs 1 GPU, this machine shows 0"),
+    (units(gpu_ids=(1, 2))[0], [], ROOM, "needs 3 GPUs, this machine shows 2"),
+    (units(cpus=16)[0], [], ROOM, "needs 16 CPUs, 4 may be used"),
+    (PINNED_BEYOND, [], ROOM, "needs 5 CPUs for jobs pinned to their own, 4 may be used"),
+    (LAUNCHED, [], ONE_CPU, "needs two CPUs for each GPU with launch_cpu one, 1 may be used"),
+]
 
 
-@pytest.mark.parametrize("case", REASONS)
-def test_a_reason_names_what_is_lacking(case: str) -> None:
-    unit, ran_out, room, text = REASONS[case]
+@pytest.mark.parametrize(("unit", "ran_out", "room", "text"), REASONS)
+def test_a_reason_names_what_is_lacking(
+    unit: Unit, ran_out: list[Unit], room: NodeCapacity, text: str
+) -> None:
     oom = KnownOutOfMemory()
     for full in ran_out:
         oom.add_unit(full)
@@ -118,11 +106,9 @@ def test_a_smaller_batch_alone_rules_larger_jobs_out() -> None:
         ((16, 32), (32, 16), False),  # the same ones in another order: as large, so not known to be larger
         ((16, 16), (16, 16), False),
         ((16, 16), (8, 32), False),  # one smaller: nobody knows
-        ((16, 16), (8, 8, 8), False),
         ((16, 32), (32, 8, 64), True),
         ((16, 32), (64, 8, 8), False),
         ((16, 16, 16), (16, 16), False),  # fewer may fit
-        ((16, 16, 16), (512, 512), False),
     ],
 )
 def test_a_group_that_needs_no_less_is_skipped(
@@ -138,37 +124,24 @@ def test_more_copies_are_skipped_and_fewer_are_not() -> None:
     assert reason(copies(2, batch=8), copies(2, batch=16)) is None
 
 
-def test_copies_and_written_jobs_are_the_same_jobs() -> None:
-    assert reason(group(16, 16, 16), copies(2))
-    assert reason(copies(3), group(16, 16))
-
-
-def test_how_cpus_are_shared_does_not_touch_memory() -> None:
-    assert reason(group(16, 32, cpu_sharing="pinned"), group(16, 16))
-
-
 def test_other_configurations_are_others() -> None:
     for field in ({"precision": "bf16"}, {"model": "mlp"}, {"gpu_ids": (1,)}, {"input_size": 64}):
         assert reason(group(16, 16, 16, **field), group(16, 16)) is None, field
-    for same in ({"seed": 5}, {"lr": 0.5}):
-        assert reason(group(16, 16, 16, **same), group(16, 16)), same
+    for same in ({"seed": 5}, {"lr": 0.5}, {"cpu_sharing": "pinned"}):
+        assert reason(group(16, 16, 16, **same), copies(2)), same
 
 
 BATCHES = st.lists(st.sampled_from([8, 16, 32, 64]), min_size=2, max_size=4)
 
 
+@settings(max_examples=40)
 @given(BATCHES, st.lists(st.sampled_from([8, 64]), max_size=2), st.data())
 def test_whatever_grows_from_what_ran_out_is_skipped(batches: list[int], more: list[int], data: Any) -> None:
     grown = [batch * data.draw(st.sampled_from([1, 2, 4])) for batch in batches] + more
     shuffled = data.draw(st.permutations(grown))
     skipped = reason(group(*shuffled), group(*batches))
     assert bool(skipped) == (sorted(grown) != sorted(batches))
-
-
-@given(BATCHES, BATCHES)
-def test_at_most_one_of_two_groups_rules_the_other_out(one: list[int], other: list[int]) -> None:
-    found = [reason(group(*one), group(*other)), reason(group(*other), group(*one))]
-    assert None in found
+    assert reason(group(*batches), group(*shuffled)) is None, "at most one of two rules the other out"
 
 
 # ---- room ----

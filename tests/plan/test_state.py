@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
 import pytest
 from fakes import Given, record
 from msgspec import structs
@@ -25,6 +30,26 @@ HERE = dict.fromkeys(STALE_BY, "1.0")
 ROOM = NodeCapacity(gpus=1, cpus=2)
 
 
+def judge(plan: Plan, chosen: Mapping[str, Record] = MappingProxyType({}), **more: Any) -> list[PlannedUnit]:
+    """What is to become of each unit in the first round, by the attempts that count."""
+    given: dict[str, Any] = {"oom": KnownOutOfMemory(), "room": ROOM, "environment": HERE, **more}
+    return plan_first_round(plan, chosen, **given)
+
+
+def judge_known(
+    plan: Plan, chosen: Mapping[str, Record], retry: str = "", *, fresh: bool = False
+) -> list[str]:
+    """The states, where what ran out of memory is known by the same attempts."""
+    oom = collect_out_of_memory(chosen.values())
+    planned = judge(plan, chosen, oom=oom, retry={retry} - {""}, fresh=fresh)
+    assert all(item.why for item in planned if item.state != "run"), "always with the reason"
+    return states(planned)
+
+
+def states(planned: Iterable[PlannedUnit]) -> list[str]:
+    return [item.state for item in planned]
+
+
 @pytest.fixture
 def plan() -> Plan:
     batches = Axis(("batch_size",), ((16,), (32,), (64,)))
@@ -32,24 +57,35 @@ def plan() -> Plan:
     return expand_experiment(asked, device="cuda", sources=Given())
 
 
-def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str, Record]:
-    """The attempts that count, in the plan's order."""
-    return {
-        job.trial_id: record(
-            trial_id=job.trial_id,
-            status=status,
-            reason="why",
-            environment=HERE | {"torch": torch},
-            trial=job.trial.as_json_dict(),
-            variant_definition=job.variant.make_definition(),
-        )
-        for job, status in zip(plan.jobs, statuses, strict=False)
-        if status
-    }
+def tried(plan: Plan, *endings: tuple[Status, ...], torch: str = "1.0") -> dict[str, Record]:
+    """The attempts that count, by unit and job, in the plan's order."""
+    attempts = {}
+    for unit, statuses in zip(plan.units, endings, strict=False):
+        solos = [{"trial_id": j.membership.solo.trial_id, "attempt": 1} for j in unit.jobs if j.membership]
+        for job, status in zip(unit.jobs, statuses, strict=False):
+            of_group: dict[str, Any] = {}
+            if job.membership:
+                of_group = {"group": job.membership.group, "group_id": job.membership.group_id}
+                of_group["together"] = {"solos": solos}
+            attempts[job.trial_id] = record(
+                trial_id=job.trial_id,
+                status=status,
+                reason=f"why {status}",
+                environment=HERE | {"torch": torch},
+                trial=job.trial.as_json_dict(),
+                variant_definition=job.variant.make_definition(),
+                **of_group,
+            )
+    return attempts
+
+
+def stored(plan: Plan, *statuses: Status, torch: str = "1.0") -> dict[str, Record]:
+    """Those of trials alone."""
+    return tried(plan, *((status,) for status in statuses), torch=torch)
 
 
 @pytest.mark.parametrize(
-    ("statuses", "retry", "fresh", "states"),
+    ("statuses", "retry", "fresh", "expected"),
     [
         ((), "", False, ["run", "run", "run"]),
         (("ok", "oom"), "", False, ["done", "done", "skip"]),
@@ -62,29 +98,17 @@ def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str
         (("ok", "oom", "failed"), "", True, ["run", "run", "run"]),
     ],
 )
-def test_survey(plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: bool, states: list[str]) -> None:
-    chosen = stored(plan, *statuses)
-    found = plan_first_round(
-        plan,
-        chosen,
-        oom=collect_out_of_memory(chosen.values()),
-        room=ROOM,
-        environment=HERE,
-        retry={retry} - {""},
-        fresh=fresh,
-    )
-    assert [item.state for item in found] == states
-    assert all(item.why for item in found if item.state != "run"), "always with the reason"
+def test_a_trial_is_judged_by_how_it_ended(
+    plan: Plan, statuses: tuple[Status, ...], retry: str, fresh: bool, expected: list[str]
+) -> None:
+    assert judge_known(plan, stored(plan, *statuses), retry, fresh=fresh) == expected
 
 
-def test_stale(plan: Plan) -> None:
+def test_what_other_versions_measured_is_stale_and_runs_again_if_asked_for(plan: Plan) -> None:
     chosen = stored(plan, "ok", "failed", torch="0.9")
-    kept = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    kept = judge(plan, chosen)
     assert [(item.state, item.stale) for item in kept] == [("done", True), ("failed", True), ("run", False)]
-    again = plan_first_round(
-        plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, retry={"stale"}
-    )
-    assert [item.state for item in again] == ["run", "failed", "run"]
+    assert states(judge(plan, chosen, retry={"stale"})) == ["run", "failed", "run"]
 
 
 @pytest.mark.parametrize("name", STALE_BY)
@@ -94,30 +118,19 @@ def test_each_version_counts(name: str) -> None:
 
 
 def test_too_few_gpus(plan: Plan) -> None:
-    assert [
-        item.state
-        for item in plan_first_round(
-            plan, {}, oom=KnownOutOfMemory(), room=NodeCapacity(0, 2), environment=HERE
-        )
-    ] == ["skip"] * 3
-    done = plan_first_round(
-        plan, stored(plan, "ok"), oom=KnownOutOfMemory(), room=NodeCapacity(0, 2), environment=HERE
+    room = NodeCapacity(0, 2)
+    assert states(judge(plan, room=room)) == ["skip"] * 3
+    assert states(judge(plan, stored(plan, "ok"), room=room)) == ["done", "skip", "skip"], (
+        "what is measured stays"
     )
-    assert [item.state for item in done] == ["done", "skip", "skip"], "what is measured stays"
 
 
 def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -> None:
-    found = stored(plan, "oom")
-    (smallest,) = found.values()
-    elsewhere = {"batch": structs.replace(smallest, trial_id="t-of-another-plan")}
-    oom = collect_out_of_memory(elsewhere.values())
-    skipped = plan_first_round(plan, {}, oom=oom, room=ROOM, environment=HERE)
-    assert [item.state for item in skipped] == ["run", "skip", "skip"]
+    (smallest,) = stored(plan, "oom").values()
+    elsewhere = structs.replace(smallest, trial_id="t-of-another-plan")
+    assert states(judge(plan, oom=collect_out_of_memory([elsewhere]))) == ["run", "skip", "skip"]
     other = structs.replace(smallest, variant_definition={"files": "none", "cpu": [], "gpu": []})
-    assert [
-        i.state
-        for i in plan_first_round(plan, {}, oom=collect_out_of_memory([other]), room=ROOM, environment=HERE)
-    ] == ["run"] * 3
+    assert states(judge(plan, oom=collect_out_of_memory([other]))) == ["run"] * 3
     odd = structs.replace(smallest, trial={"a_field_of": "the future"})
     assert collect_out_of_memory([odd]) == KnownOutOfMemory()
 
@@ -125,43 +138,20 @@ def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -
 # ---- groups ----
 
 
-@pytest.fixture
-def groups() -> Plan:
+def plan_copies(**fields: Any) -> Plan:
     """Two and three equal jobs; alone first, which is the same trial for both."""
     asked = Experiment(
         name="t",
-        fixed={"model": "lenet", "variant": "synthetic"},
+        fixed={"model": "lenet", "variant": "synthetic", **fields},
         axes=(Axis(("copies",), ((2,), (3,))),),
         variants=catalog.VARIANTS,
     )
     return expand_experiment(asked, device="cuda", sources=Given())
 
 
-def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
-    """The attempts that count, by unit and job, in the plan's order."""
-    found = {}
-    for unit, statuses in zip(plan.units, endings, strict=False):
-        for job, status in zip(unit.jobs, statuses, strict=False):
-            found[job.trial_id] = record(
-                trial_id=job.trial_id,
-                group=job.membership.group if job.membership else None,
-                group_id=job.membership.group_id if job.membership else None,
-                status=status,
-                reason=f"why {status}",
-                together={
-                    "solos": [
-                        {"trial_id": j.membership.solo.trial_id, "attempt": 1}
-                        for j in unit.jobs
-                        if j.membership
-                    ]
-                }
-                if job.membership
-                else {},
-                environment=HERE,
-                trial=job.trial.as_json_dict(),
-                variant_definition=job.variant.make_definition(),
-            )
-    return found
+@pytest.fixture
+def groups() -> Plan:
+    return plan_copies()
 
 
 OK: tuple[Status, ...] = ("ok",)
@@ -170,23 +160,20 @@ OK: tuple[Status, ...] = ("ok",)
 def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2, OK * 3)
     last = groups.units[2].jobs[1].trial_id
-    for one in groups.units[2].jobs:
-        chosen[one.trial_id] = structs.replace(chosen[last], together={"solos": [None] * 3})
+    for job in groups.units[2].jobs:
+        chosen[job.trial_id] = structs.replace(chosen[last], together={"solos": [None] * 3})
     baseline = groups.units[0].jobs[0].trial_id
     lost = chosen | {baseline: structs.replace(chosen[baseline], status="failed")}
     newer = chosen | {baseline: structs.replace(chosen[baseline], attempt=2)}
-    cases = (
-        (chosen, ["done", "done", "run"]),
-        (lost, ["failed", "done", "done"]),
-        (newer, ["done", "run", "run"]),  # measured again since
-    )
-    for known, states in cases:
-        found = plan_first_round(groups, known, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-        assert [item.state for item in found] == states
+    assert states(judge(groups, chosen)) == ["done", "done", "run"]
+    assert states(judge(groups, lost)) == ["failed", "done", "done"]
+    assert states(judge(groups, newer)) == ["done", "run", "run"], "measured again since"
+    full = newer | {last: structs.replace(chosen[last], status="oom")}
+    assert states(judge(groups, full)) == ["done", "run", "done"], "there is nothing to compare"
 
 
 @pytest.mark.parametrize(
-    ("endings", "retry", "states"),
+    ("endings", "retry", "expected"),
     [
         ((), "", ["run", "run", "run"]),
         ((OK, OK * 2, OK * 3), "", ["done", "done", "done"]),
@@ -206,38 +193,54 @@ def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(gr
         ((OK, ("oom", "failed")), "", ["done", "failed", "run"]),  # not known to have run out of memory
     ],
 )  # fmt: skip
-def test_survey_of_groups(
-    groups: Plan, endings: tuple[tuple[Status, ...], ...], retry: str, states: list[str]
+def test_a_group_is_judged_by_how_all_its_jobs_ended(
+    groups: Plan, endings: tuple[tuple[Status, ...], ...], retry: str, expected: list[str]
 ) -> None:
-    chosen = tried(groups, *endings)
-    found = plan_first_round(
-        groups,
-        chosen,
-        oom=collect_out_of_memory(chosen.values()),
-        room=ROOM,
-        environment=HERE,
-        retry={retry} - {""},
-    )
-    assert [item.state for item in found] == states
-    assert all(item.why for item in found if item.state != "run"), "always with the reason"
+    assert judge_known(groups, tried(groups, *endings), retry) == expected
 
 
 def test_a_failed_group_is_told_with_the_reason_of_the_job_that_failed(groups: Plan) -> None:
-    chosen = tried(groups, OK, ("skipped", "failed"))
-    found = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-    assert found[1].why == "why failed"
+    assert judge(groups, tried(groups, OK, ("skipped", "failed")))[1].why == "why failed"
 
 
-def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
+@pytest.mark.parametrize(
+    ("unit", "job", "stale", "again"),
+    [
+        (1, 1, [False, True], ["done", "run"]),  # one of its jobs
+        (0, 0, [True, True], ["run", "run"]),  # the trial alone that it is compared with
+    ],
+)
+def test_a_stale_job_makes_the_group_stale_and_so_does_a_stale_trial_alone(
+    groups: Plan, unit: int, job: int, stale: list[bool], again: list[str]
+) -> None:
     chosen = tried(groups, OK, OK * 2)
-    last = groups.units[1].jobs[1].trial_id
-    chosen[last] = structs.replace(chosen[last], environment=HERE | {"torch": "0.9"})
-    kept = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-    assert [(item.state, item.stale) for item in kept[:2]] == [("done", False), ("done", True)]
-    again = plan_first_round(
-        groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, retry={"stale"}
-    )
-    assert [item.state for item in again[:2]] == ["done", "run"]
+    trial_id = groups.units[unit].jobs[job].trial_id
+    chosen[trial_id] = structs.replace(chosen[trial_id], environment=HERE | {"torch": "0.9"})
+    kept = judge(groups, chosen)[:2]
+    assert (states(kept), [item.stale for item in kept]) == (["done", "done"], stale)
+    assert states(judge(groups, chosen, retry={"stale"}))[:2] == again
+
+
+@pytest.mark.parametrize(
+    ("cpus", "is_of_plan", "expected"),
+    [
+        (3, False, ["run", "run", "run"]),
+        (2, False, ["run", "run", "skip"]),
+        (1, False, ["skip", "skip", "skip"]),
+        (1, True, ["run", "skip", "skip"]),  # somebody asked for the trial itself
+    ],
+)
+def test_a_baseline_is_skipped_where_all_of_its_groups_are(
+    cpus: int, is_of_plan: bool, expected: list[str]
+) -> None:
+    plan = plan_copies(cpu_sharing="pinned")
+    alone, *groups = plan.units
+    plan = replace(plan, units=(replace(alone, baseline=not is_of_plan), *groups))
+    planned = judge(plan, room=NodeCapacity(gpus=1, cpus=cpus))
+    assert states(planned) == expected
+    baseline, first, _ = planned
+    if baseline.state == "skip":
+        assert baseline.why == f"only {first.unit.group} needs it: {first.why}"
 
 
 def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
@@ -249,31 +252,15 @@ def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     assert collect_out_of_memory(odd) == KnownOutOfMemory()
 
 
-def test_a_stale_trial_alone_makes_the_groups_stale_that_are_compared_with_it(groups: Plan) -> None:
-    chosen = tried(groups, OK, OK * 2)
-    baseline = groups.units[0].jobs[0].trial_id
-    chosen[baseline] = structs.replace(chosen[baseline], environment=HERE | {"torch": "0.9"})
-    kept = plan_first_round(groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
-    assert [(item.state, item.stale) for item in kept[:2]] == [("done", True), ("done", True)]
-    again = plan_first_round(
-        groups, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, retry={"stale"}
-    )
-    assert [item.state for item in again[:2]] == ["run", "run"]
-
-
 def test_what_is_stored_under_another_allowance_runs_again_and_says_why(plan: Plan) -> None:
     first, second, _ = (job.trial_id for job in plan.jobs)
-    found = plan_first_round(
-        plan, {}, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, unlike={first: "measured on 1 CPU"}
-    )
+    found = judge(plan, unlike={first: "measured on 1 CPU"})
     assert [(item.state, item.why) for item in found] == [
         ("run", "measured on 1 CPU"),
         ("run", ""),
         ("run", ""),
     ]
-    fresh = plan_first_round(
-        plan, {}, oom=KnownOutOfMemory(), room=ROOM, environment=HERE, unlike={second: "so"}, fresh=True
-    )
+    fresh = judge(plan, unlike={second: "so"}, fresh=True)
     assert [item.why for item in fresh] == ["", "", ""], "asked for"
 
 
@@ -298,7 +285,7 @@ def test_what_is_done_at_first_may_be_left_or_failed_in_a_later_round(plan: Plan
 
 def test_what_the_first_round_has_before_it_later_ones_have_too(plan: Plan) -> None:
     chosen = stored(plan, "ok", "failed")
-    first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    first = judge(plan, chosen)
     rounds = list_units_by_round(first, {1: chosen}, most=3, is_open_ended=False)
     done, failed, missing = (unit.unit_id for unit in plan.units)
     assert {
@@ -314,7 +301,7 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
     chosen = stored(plan, "ok", "ok", "ok")
     (other, *_) = stored(plan, "ok", torch="0.9").values()
     chosen[other.trial_id] = other
-    first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    first = judge(plan, chosen)
     rounds = list_units_by_round(first, {1: chosen}, most=2, is_open_ended=False)
     assert sorted(item.unit.unit_id for item in rounds[2]) == sorted(u.unit_id for u in plan.units[1:])
     (again,) = list_units_by_round(
@@ -322,7 +309,7 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
     )[2]
     # What it had in them is still there.
     assert again.state == "done"
-    unknown = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment={})
+    unknown = judge(plan, chosen, environment={})
     assert len(list_units_by_round(unknown, {1: chosen}, most=2, is_open_ended=False)[2]) == 3, (
         "versions that nobody tells"
     )
@@ -330,7 +317,7 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
 
 def test_of_an_open_round_only_what_has_begun_is_listed(plan: Plan) -> None:
     chosen = stored(plan, "ok", "ok")
-    first = plan_first_round(plan, chosen, oom=KnownOutOfMemory(), room=ROOM, environment=HERE)
+    first = judge(plan, chosen)
     assert list(list_units_by_round(first, {1: chosen}, most=9, is_open_ended=True)) == [1]
     begun = {1: chosen, 2: stored(plan, "interrupted")}
     rounds = list_units_by_round(first, begun, most=9, is_open_ended=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpubench.plan.estimate import TimeEstimate
@@ -49,33 +51,19 @@ def test_a_long_guess_is_tried_until_a_try_has_filled_a_job(broken_off_s: float,
     need = estimate_stopped_unit(TimeEstimate(1440.0, False), broken_off_s)
     assert WALL.decide_start(need, 400, is_first=True) == verdict
     assert need.seconds == 1440.0
+    # Where the end takes all of a job, a guess is tried once all the same.
+    short = replace(WALL, whole_s=-6.0)
+    assert (short.decide_start(need, 400, is_first=True) == "begin") is (broken_off_s == 0)
 
 
-def test_where_the_end_takes_all_of_a_job_a_guess_is_tried_all_the_same() -> None:
-    short = WallTime(job="SLURM job 7", ends_s=50.0, whole_s=-6.0)
-    assert (
-        short.decide_start(estimate_stopped_unit(TimeEstimate(30.0, False), 0.0), 0, is_first=True) == "begin"
-    )
-    assert (
-        short.decide_start(estimate_stopped_unit(TimeEstimate(30.0, False), 1.0), 0, is_first=True) == "never"
-    )
-
-
-LINES = [
-    ({"b": 240.0}, 880, "1 unit, of which the shortest takes about 4 min, and SLURM job 7 has 2 min for it"),
-    (
-        {"b": 240.0, "d": 180.0},
-        1100,
-        "2 units, of which the shortest takes about 3 min, and SLURM job 7 has 0 s for it",
-    ),
-]
-TOO_SHORT = [
-    ({"c": 3600.0}, "1 trial, of which the longest takes about 60 min: it leaves 10 min"),
-    ({"c": 3600.0, "e": 7200.0}, "2 trials, of which the longest takes about 2.0 h: it leaves 10 min"),
-]
-
-
-@pytest.mark.parametrize(("waiting", "now_s", "line"), LINES)
+@pytest.mark.parametrize(
+    ("waiting", "now_s", "line"),
+    [
+        ({"b": 240.0}, 880, "1 unit, of which the shortest takes about 4 min, and SLURM job 7 has 2 min for it"),
+        ({"b": 240.0, "d": 180.0}, 1100,
+         "2 units, of which the shortest takes about 3 min, and SLURM job 7 has 0 s for it"),
+    ],
+)  # fmt: skip
 def test_what_was_not_begun_is_said_with_its_times(
     waiting: dict[str, float], now_s: float, line: str
 ) -> None:
@@ -86,13 +74,20 @@ def test_what_was_not_begun_is_said_with_its_times(
     assert late.explain_stop() == f"no time for what is left: {line}"
 
 
-@pytest.mark.parametrize(("never", "line"), TOO_SHORT)
-def test_a_job_that_is_too_short_is_said_with_what_it_leaves(never: dict[str, float], line: str) -> None:
+def test_a_job_that_is_too_short_is_said_with_what_it_leaves() -> None:
     late = UnstartedUnits()
     late.note_verdict("b", "late", TimeEstimate(9000, True), WALL, 0)
-    for unit_id, takes_s in never.items():
-        late.note_verdict(unit_id, "never", TimeEstimate(takes_s, True), WALL, 880)
-    assert late.explain_short_limit() == f"the time limit of SLURM job 7 is too short for {line}"
+    begin = "the time limit of SLURM job 7 is too short for "
+    late.note_verdict("c", "never", TimeEstimate(3600, True), WALL, 880)
+    assert (
+        late.explain_short_limit()
+        == f"{begin}1 trial, of which the longest takes about 60 min: it leaves 10 min"
+    )
+    late.note_verdict("e", "never", TimeEstimate(7200, True), WALL, 880)
+    assert (
+        late.explain_short_limit()
+        == f"{begin}2 trials, of which the longest takes about 2.0 h: it leaves 10 min"
+    )
 
 
 def test_a_unit_is_noted_once_and_only_if_it_was_not_begun() -> None:

@@ -10,7 +10,7 @@ from whole_epochs import epoch_row
 from gpubench.record.epochs import EpochRow
 from gpubench.record.target import COLUMNS, compute_time_to_top1_columns, find_target_crossing
 from gpubench.schema.codes import REASONS, format_reason
-from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
+from gpubench.schema.columns import CONFIRMED, UNCONFIRMED
 
 
 def epochs(*top1: float | None) -> list[EpochRow]:

@@ -15,7 +15,7 @@ from swept import ASKED, swept
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
-from gpubench.plan.shards import Shard, select_shard
+from gpubench.plan.shards import Shard, select_shards
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.plans import PlanFacts, StoredPlan, find_last_folder_use, read_stored_plans
@@ -102,14 +102,14 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
     def told(*numbers: int | None) -> StoredPlan:
         for number in numbers:
             shard = None if number is None else Shard(number, 3)
-            mine = select_shard(whole, shard) if shard else whole
+            mine = select_shards(whole, (shard,) if shard else ())
             work = sweep_of(mine, tmp_path, scripted.computer(), sources=DiskSources())
             store_plan(work, whole, shard)
         (found,) = read_stored_plans(Results(tmp_path), [])[0]
         return found
 
     first = told(2)
-    mine = {job.trial_id for job in select_shard(whole, Shard(2, 3)).jobs}
+    mine = {job.trial_id for job in select_shards(whole, (Shard(2, 3),)).jobs}
     assert {job.trial_id for job in first.share.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
     assert told(2).facts.number == first.facts.number, "nothing new was asked for"

@@ -10,16 +10,7 @@ from typing import get_args
 import committed
 import pytest
 
-from gpubench.record.warnings import RULES
 from gpubench.schema.doubts import BY_CODE, DOUBTS, Doubt, Doubted
-
-
-def test_every_entry_has_a_rule_and_every_rule_an_entry() -> None:
-    assert set(RULES) == {doubt.code for doubt in DOUBTS if doubt.raised_by == "rule"}
-
-
-def test_no_two_entries_share_a_code() -> None:
-    assert len({doubt.code for doubt in DOUBTS}) == len(DOUBTS)
 
 
 @pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.code)

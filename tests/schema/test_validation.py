@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 import tomli_w
+from fakes import Given
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
 from gpubench.basics.errors import UsageError
-from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment_file import (
     _ExperimentFile,
     _GroupTable,
@@ -29,70 +29,25 @@ from gpubench.schema.trial_fields import FIELDS
 from gpubench.schema.validation import InvalidValueError, convert_value
 
 
-class NoDisk:
-    """Sources for which all names are right."""
-
-    def find_data_facts(self, name: str) -> DataFacts:
-        return DataFacts(
-            name=name, kind="named", root=None, fingerprint="f", train_images=640, val_images=64,
-            num_classes=4, size=32,
-        )  # fmt: skip
-
-    def find_model_fingerprint(self, _: str) -> str:
-        return ""
-
-
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
         ("until_top1", 200.0, "until_top1 must be below 100, not 200.0"),
-        ("until_top1", 0.0, "until_top1 must be above 0, not 0.0"),
         ("width", 16.5, "width must be at most 16, not 16.5"),
         ("batch_size", 0, "batch_size must be at least 1, not 0"),
+        ("batchsize", 16, "unknown key 'batchsize': did you mean batch_size?"),
         ("seed", 1 << 40, "seed must be at most 4,294,967,295, not 1099511627776"),
         ("gpu_ids", (0, -1), "gpu_ids.1 must be at least 0, not -1"),
         ("epochs", 1.5, "epochs must be a whole number, not 1.5"),
-        ("epochs", "x", "epochs must be a whole number, not 'x'"),
-        ("width", "x", "width must be a number, not 'x'"),
         ("lr", float("inf"), "lr must be at most 1e+15, not inf"),
         ("breakdown", 3, "breakdown must be true or false, not 3"),
         ("precision", "fp8", "precision must be bf16, fp16, fp32 or tf32, not 'fp8'"),
-        ("device", "tpu", "device must be cpu or cuda, not 'tpu'"),
     ],
 )
 def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         make_trial({field: value})
     assert str(caught.value) == says
-
-
-@pytest.mark.parametrize(
-    ("table", "says"),
-    [
-        ("[run]\nrepeats = 0", "run.repeats must be at least 1, not 0"),
-        ('[run]\nepochs = "x"', "run.epochs must be a whole number, not 'x'"),
-        ("[variants.x]\ndata = 3", "variants.*.data must be a text in quotes"),
-        ("run = 3", "run must be a table, not 3"),
-        ("[run]\ntimeout = []", "run.timeout must be a number or a text in quotes, not a list"),
-        ("[run]\ntimeout = 2026-01-02", "run.timeout must be a number or a text in quotes, not '2026-01-02'"),
-        (f'[run]\nepochs = "{"9" * 5000}"', f"run.epochs must be a whole number, not '{'9' * 119}…"),
-        ("[axes]\nlr = 3", "axes.* must be a text in quotes or a list"),
-        ("[[group]]\npairs = true", "group.0.jobs is missing"),
-        ("[variants.x]\ncpu = [3]", "variants.*.cpu.0 must be a text in quotes or a table"),
-        (f"[fixed]\nlr = 1{'0' * 400}", f"lr must be a number that a computer holds, not 1{'0' * 119}…"),
-        (f"x = {'9' * 5000}", "t.toml is not TOML"),
-    ],
-)
-def test_a_table_of_a_file(table: str, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_experiment(f'name = "t"\n{table}\n', "t.toml")
-    assert says in str(caught.value)
-
-
-def test_a_long_name_is_quoted_in_part() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_experiment(f'name = "t"\n{"x" * 10_000} = 3', "t")
-    assert len(str(caught.value)) < 500
 
 
 # ---- whatever is wrong ----
@@ -142,7 +97,7 @@ def said_of(table: dict[str, Any]) -> str:
         expand_experiment(
             parse_experiment(tomli_w.dumps({"name": "x"} | table), "t.toml"),
             device="cpu",
-            sources=NoDisk(),
+            sources=Given(),
             cpus=2,
         )
     except UsageError as error:
@@ -151,7 +106,7 @@ def said_of(table: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(table=FILES)
 def test_whatever_is_wrong_is_told_in_one_line(table: dict[str, Any]) -> None:
     """With a file, or only with a trial of it."""
@@ -214,12 +169,10 @@ def test_where_something_is_wrong_and_what(value: dict[str, Any], path: str, pro
     assert (".".join(caught.value.path), caught.value.problem) == (path, problem)
 
 
-def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
-    with pytest.raises(InvalidValueError, match="unknown key 'batchsize': did you mean batch_size"):
-        make_trial({"batchsize": 16})
-
-
-def test_a_long_wrong_choice_in_a_pair_is_quoted_in_part() -> None:
+def test_long_names_and_values_are_quoted_in_part() -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_experiment(f'name = "t"\n{"x" * 10_000} = 3', "t")
+    assert len(str(refused.value)) < 500
     with pytest.raises(InvalidValueError) as caught:
         convert_value({"forced": ["9" * 5000, ""], "launched": 0.0, "finished": 0.0}, Attempt)
     assert len(str(caught.value)) < 300
