@@ -13,8 +13,7 @@ from gpubench.plan.outlook import TimeLeft
 from gpubench.render.live import LiveView, PlainView, QuietView, choose_view
 from gpubench.render.running import (
     LiveProgress,
-    describe_group_end,
-    describe_trial_end,
+    describe_unit_end,
     format_clock,
     render_progress,
 )
@@ -64,7 +63,7 @@ REACHED = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=6
     ],
 )
 def test_a_finished_line(row, parts):
-    assert describe_trial_end(3, 12, "b=64 s=ddp", row).split("  ") == ["[3/12] b=64 s=ddp", *parts]
+    assert describe_unit_end(3, 12, "b=64 s=ddp", [row]).split("  ") == ["[3/12] b=64 s=ddp", *parts]
 
 
 def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
@@ -74,8 +73,8 @@ def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
         console = terminal(width)
         with LiveView(console) as live:
             live.update(FULL)
-            live.show_trial_end(1, 2, "b=8", changed(FAILED, log=log))
-            live.show_group_end(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
+            live.show_unit_end(1, 2, "b=8", [changed(FAILED, log=log)])
+            live.show_unit_end(2, 2, "g", [changed(FAILED, job="1 of 2", log=log), OK])
             live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
         lines = [ANSI.sub("", line).rstrip() for line in console.file.getvalue().splitlines()]
         assert lines.count(f"  log: {log}") == 2
@@ -89,9 +88,9 @@ def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
         live.show_unit_start(3, 12, "batch_size=64", "t0")
         live.update(FULL)
         assert threading.active_count() == threads
-        live.show_trial_end(3, 12, "batch_size=64", OK)
+        live.show_unit_end(3, 12, "batch_size=64", [OK])
     written = console.file.getvalue()
-    assert describe_trial_end(3, 12, "batch_size=64", OK) in written
+    assert describe_unit_end(3, 12, "batch_size=64", [OK]) in written
     assert "━━━" in written
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is back
     live.close()
@@ -105,13 +104,13 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
         plain.show_unit_start(1, 2, "batch_size=64", "t0")
         for _ in range(5):
             plain.update(FULL)
-        plain.show_trial_end(1, 2, "batch_size=64", OK)
-        plain.show_trial_end(2, 2, "batch_size=128", FAILED)
+        plain.show_unit_end(1, 2, "batch_size=64", [OK])
+        plain.show_unit_end(2, 2, "batch_size=128", [FAILED])
     assert console.file.getvalue().splitlines() == [
         "2 trials",
         "[1/2] batch_size=64  started",
-        describe_trial_end(1, 2, "batch_size=64", OK),
-        describe_trial_end(2, 2, "batch_size=128", FAILED),
+        describe_unit_end(1, 2, "batch_size=64", [OK]),
+        describe_unit_end(2, 2, "batch_size=128", [FAILED]),
     ]
 
 
@@ -169,17 +168,17 @@ GROUPS = {
 
 @pytest.mark.parametrize(("rows", "parts"), GROUPS.values(), ids=GROUPS)
 def test_a_group_that_has_ended_is_one_line(rows, parts):
-    assert describe_group_end(4, 6, "g", rows).split("  ") == ["[4/6] g", *parts]
+    assert describe_unit_end(4, 6, "g", rows).split("  ") == ["[4/6] g", *parts]
 
 
 def test_every_view_tells_of_a_finished_group_in_its_way():
     console = Console(file=io.StringIO(), force_terminal=False)
     bad = jobs("skipped", "oom")
     for view_of_group in (QuietView(), PlainView(console)):
-        view_of_group.show_group_end(1, 2, "g", bad)
-    assert console.file.getvalue() == describe_group_end(1, 2, "g", bad) + "\n"
+        view_of_group.show_unit_end(1, 2, "g", bad)
+    assert console.file.getvalue() == describe_unit_end(1, 2, "g", bad) + "\n"
     live = terminal()
     with LiveView(live) as shown:
         shown.show_unit_start(1, 2, "g", "t0")
-        shown.show_group_end(1, 2, "g", jobs("ok", "ok"))
+        shown.show_unit_end(1, 2, "g", jobs("ok", "ok"))
     assert TIMES in live.file.getvalue()

@@ -16,7 +16,7 @@ from gpubench.core.report import Cell, Report, ReportRow, RowGroup
 from gpubench.plan.outlook import TimeLeft
 from gpubench.plan.rounds import ONE, RoundLimits
 from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, choose_view, render_live_table
-from gpubench.render.running import LiveProgress, describe_round_end, describe_trial_end, draw_round_bars
+from gpubench.render.running import LiveProgress, describe_round_end, describe_unit_end, draw_round_bars
 from gpubench.render.words import format_leader, list_sentences, name_leader
 
 FIVE = RoundLimits(number=5)
@@ -228,16 +228,16 @@ def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> N
     seen = Shown()
     ok, failed = row_with(status="ok", epoch_time_s=1.0), row_with(status="failed", reason="why")
     seen.view.update(PROGRESS)
-    seen.view.show_trial_end(1, 5, "before there is a table", ok)
+    seen.view.show_unit_end(1, 5, "before there is a table", [ok])
     seen.view.show_table(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
-    seen.view.show_trial_end(1, 5, "again", ok)
-    seen.view.show_trial_end(2, 5, "other", failed)
+    seen.view.show_unit_end(1, 5, "again", [ok])
+    seen.view.show_unit_end(2, 5, "other", [failed])
     seen.view.show_round_end("round 2 of 5: so sure")
     seen.view.close()
     assert seen.lines == [
-        describe_trial_end(1, 5, "before there is a table", ok),
-        describe_trial_end(2, 5, "other", failed),
+        describe_unit_end(1, 5, "before there is a table", [ok]),
+        describe_unit_end(2, 5, "other", [failed]),
         "round 2 of 5: so sure",
     ]
 
@@ -248,8 +248,8 @@ def test_where_no_table_fits_each_trial_is_a_line() -> None:
     seen.view.show_round_start(2, FIVE)
     seen.view.update(PROGRESS)
     ok = row_with(status="ok", epoch_time_s=1.0)
-    seen.view.show_trial_end(1, 5, "again", ok)
-    assert seen.lines[0] == describe_trial_end(1, 5, "again", ok)
+    seen.view.show_unit_end(1, 5, "again", [ok])
+    assert seen.lines[0] == describe_unit_end(1, 5, "again", [ok])
     assert len(seen.screen.seen) <= 8
 
 
