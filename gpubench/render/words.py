@@ -1006,7 +1006,7 @@ def describe_selection(selection: RowSelection) -> str:
 
 def list_sentences(report: Report) -> list[Sentence]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
-    lines = []
+    lines: list[Sentence] = []
     for finding in report.findings:
         for place, text in enumerate(format_finding_lines(report, finding)):
             is_detail = place > 0 and not isinstance(finding, SharingFinding)

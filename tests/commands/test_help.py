@@ -61,13 +61,13 @@ def test_the_list_of_commands_needs_no_checker_of_values() -> None:
 def test_what_a_command_declares_is_what_its_function_takes() -> None:
     """The parameters are handed on by name, which no checker of types follows."""
     checked = 0
-    for entry in (*app.COMMANDS.values(), *app.DATA_COMMANDS.values()):
-        names = inspect.getclosurevars(entry.run).nonlocals if inspect.isfunction(entry.run) else {}
+    for entry in (*app.app.registered_commands, *app.data.registered_commands):
+        names = inspect.getclosurevars(entry.callback).nonlocals
         if "module" in names:
             works = getattr(
                 importlib.import_module(f"gpubench.commands.{names['module']}"), names["function"]
             )
-            declared = inspect.signature(entry.run).parameters.keys() - names["forms"].keys()
+            declared = inspect.signature(entry.callback).parameters.keys() - names["forms"].keys()
             inspect.signature(works).bind(**dict.fromkeys([*declared, *(["form"] if names["forms"] else [])]))
             checked += 1
     assert checked >= 10
