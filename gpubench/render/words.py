@@ -579,11 +579,13 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
             + (f"up to {format_percent(gain)}" if place else f"may be up to {format_percent(gain)} faster")
             for place, (gain, row) in enumerate(gains[:3])
         ]
-        slower = f"{_name_batch_sizes(report, finding.slower)} {'is' if len(finding.slower) == 1 else 'are'} slower"
-        as_fast = f"{_name_batch_sizes(report, finding.as_fast)} may be as fast" if finding.as_fast else ""
-        clauses = [f"{', '.join(faster)} (95 %)" if faster else as_fast, slower if finding.slower else ""]
-        if any(clauses):
-            sentences.append(f"{'; '.join(filter(None, clauses))}.")
+        clauses = [f"{', '.join(faster)} (95 %)"] if faster else []
+        if finding.as_fast and not faster:
+            clauses.append(f"{_name_batch_sizes(report, finding.as_fast)} may be as fast")
+        if finding.slower:
+            are = "is" if len(finding.slower) == 1 else "are"
+            clauses.append(f"{_name_batch_sizes(report, finding.slower)} {are} slower")
+        sentences += [f"{'; '.join(clauses)}."] if clauses else []
         sentences.append(format_remedy_advice(finding.remedy).strip())
     elif choice.bound is not None:
         bound = format_percent(choice.bound)

@@ -9,25 +9,15 @@ from pathlib import Path
 import committed
 import pytest
 from msgspec import structs
+from place import Place
 from swept import swept
 
-from gpubench.analyze.audit import RuleFinding, audit_folder
+from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 
 
-def judge(folder: Path) -> dict[int, RuleFinding]:
-    return {finding.number: finding for finding in audit_folder(read_folder(folder, pytest.fail))}
-
-
 def verdicts(folder: Path) -> dict[int, str]:
-    return {number: finding.verdict for number, finding in judge(folder).items()}
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpubench", "audit", *arguments], capture_output=True, timeout=60, check=False,
-        env={"PATH": "/usr/bin:/bin", **environment},
-    )  # fmt: skip
+    return {finding.number: finding.verdict for finding in audit_folder(read_folder(folder, pytest.fail))}
 
 
 def test_a_published_log_leaves_most_open() -> None:
@@ -60,16 +50,17 @@ def test_trials_that_never_ran_are_seen(tmp_path: Path) -> None:
     assert verdicts(tmp_path)[12] == "broken"
 
 
-def test_without_any_result_nothing_can_be_decided(tmp_path: Path) -> None:
-    ended = run(str(tmp_path))
-    assert (ended.returncode, ended.stdout) == (4, b"")
-    assert b"holds no records" in ended.stderr
+def test_without_any_result_nothing_can_be_decided(place: Place) -> None:
+    ended = place.run("audit", str(place.home))
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "holds no records" in ended.stderr
 
 
 @pytest.mark.slow
 def test_it_tells_rules_and_does_not_judge_in_any_locale() -> None:
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    ended = run(str(committed.folder("h200x4-2026")), **locale)
+    command = [sys.executable, "-m", "gpubench", "audit", str(committed.folder("h200x4-2026"))]
+    ended = subprocess.run(command, capture_output=True, timeout=60, check=False, env=locale)
     assert (ended.returncode, ended.stderr) == (0, b"")
     text = ended.stdout.decode("ascii")
     assert "8 kept, 2 broken, 3" in " ".join(text.split())

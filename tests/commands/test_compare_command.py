@@ -12,6 +12,7 @@ from typing import Any
 
 import committed
 import pytest
+from place import Place
 from swept import swept
 from warm_command import WarmCommand
 
@@ -22,11 +23,8 @@ Compare = Callable[..., subprocess.CompletedProcess[str]]
 def compare(warm_command: WarmCommand, home: Path) -> Compare:
     """Runs `gpubench compare` with these arguments beside the folders a and b."""
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        given = ("compare", *map(str, arguments))
-        return warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=60)
-
-    return run
+    place = Place(home, warm_command)
+    return lambda *arguments: place.run("compare", *map(str, arguments))
 
 
 def measured_again(source: Path, target: Path, times: dict[int, list[float]], **environment: str) -> Path:

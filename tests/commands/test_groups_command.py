@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import psutil
@@ -14,10 +15,8 @@ from gpubench.results.counting import select_counting_of_first_round
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
-BASE = (
-    "--device", "cpu", "--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4",
-    "--set", "memory_format=contiguous", "--cpus", "1",
-)  # fmt: skip
+FIELDS = ("variant=synthetic", "input_size=28", "num_classes=4", "memory_format=contiguous")
+BASE = ("--device", "cpu", "--cpus", "1", *(word for field in FIELDS for word in ("--set", field)))
 
 
 def chosen(place: Place) -> list[Record]:
@@ -67,6 +66,18 @@ def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(pla
     # A CPU has a second of time a second: a tick of the kernel's clock more at either edge.
     used = [r.result["cpu_s_per_epoch"] / r.result["epoch_time_s"] for r in shared]
     assert sum(used) < 1.2
+
+    # What the sweep predicted before the group ran is what the command says of it.
+    fields = (*FIELDS, "model=lenet", "device=cpu", "cpus=1", "batch_size=64", "cpu_sharing=shared")
+    before = place.files()
+    told = place.run(
+        "predict", "out", "--copies", "2", *(word for name in fields for word in ("--set", name))
+    )
+    assert told.returncode == 0, told.stderr
+    assert "  slowdown  measured  error %\n" in told.stdout
+    predicted = [f"{record.result['predicted_slowdown']:.2f}" for record in shared]
+    assert re.findall(r"^\d of 2: .* 64 +\S+ +\S+ +(\S+) ", told.stdout, re.MULTILINE) == predicted
+    assert place.files() == before, "nothing is run, nothing written"
 
 
 def start(place: Place, *options: str) -> tuple[Started, list[psutil.Process]]:

@@ -235,6 +235,7 @@ def test_rows_of_the_cpu_answer_for_jobs_on_the_cpu(tmp_path: Path, asked: Asked
         ),
         (["--job", "batch=16"], 2, "did you mean batch_size?"),
         (["--pairs", "here"], 2, "there are no jobs to pair"),
+        (["--copies", "2", "--bad-images", "some"], 2, "unknown --bad-images 'some': valid: fail, skip\n"),
     ],
 )
 def test_errors_are_one_line(

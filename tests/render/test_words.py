@@ -93,9 +93,8 @@ FINDINGS = {
         "Not sure: batch 64: 388 images/s. 128 may be up to 45 % faster, 32 up to 7 % (95 %); 8 and 16 are "
         "slower. --rounds 9 tells.",
     ]),
-    "no advice": (vary(NOT_SURE, remedy=None), [
-        "Not sure: batch 64: 388 images/s. 128 may be up to 45 % faster, 32 up to 7 % (95 %); 8 and 16 are "
-        "slower.",
+    "no advice, and no size that is slower": (vary(NOT_SURE, remedy=None, slower=()), [
+        "Not sure: batch 64: 388 images/s. 128 may be up to 45 % faster, 32 up to 7 % (95 %).",
     ]),
     "a choice of one process": (vary(ONE_PROCESS), [
         "Take batch 128 with ddp: 6,097 images/s, 4.3 GiB. 256 may be as fast. 512 ran out of memory.",
