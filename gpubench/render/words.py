@@ -348,14 +348,10 @@ def list_heading_facts(report: Report, *, is_short: bool = False) -> list[str]:
     facts = report.facts
     parts = [] if is_short and ": " not in report.name else [clean_line(report.name, 80)]
     parts += [clean_line(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines]
-    if is_short:
-        pass
-    elif facts.is_published:
-        parts.append("from a published log")
-    else:
+    if not is_short:
         few, many = facts.processes
-        span = f"{few} to " if few != many else ""
-        parts += [f"{span}{count_things(many, 'process')} a row"] if many else []
+        count = f"{few} to " * (few != many) + count_things(many, "process")
+        parts.append("from a published log" if facts.is_published else f"{count} a row" if many else "")
     parts += [
         name_value(field, value)
         for field, value in facts.fixed.items()
