@@ -25,12 +25,6 @@ def test_a_published_log_leaves_most_open() -> None:
     assert found == dict.fromkeys(range(1, 14), "not decidable") | {2: "broken", 4: "kept", 11: "kept"}
 
 
-def test_batch_sizes_on_four_gpus() -> None:
-    found = verdicts(committed.folder("h200x4-2026"))
-    assert {n for n, verdict in found.items() if verdict == "broken"} == {9, 13}
-    assert {n for n, verdict in found.items() if verdict == "not decidable"} == {1, 7, 12}
-
-
 def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32")
     assert verdicts(tmp_path)[3] == "kept"
