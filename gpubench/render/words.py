@@ -214,26 +214,21 @@ def count_things(count: int, thing: str) -> str:
 # Rows and columns.
 
 
+COUNTED = {"gpus": "GPU", "ranks": "process", "nodes": "node"}
+"""Fields of which a row has so many."""
+
+
 def name_value(field: str, value: Any) -> str:
     """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
     text = format_axis_value(value)
-    match field:
-        case "batch_size":
-            return f"batch {text}"
-        case "window":
-            return f"{text} s window"
-        case "gpus" if value:
-            return count_things(value, "GPU")
-        case "gpus":
-            return "CPU"
-        case "ranks":
-            return count_things(value, "process")
-        case "nodes":
-            return count_things(value, "node")
-        case "group" | "job" | "config_id" | "cpu_name":
-            return text
-        case "gpu_name":
-            return text.replace("NVIDIA ", "")
+    if field == "batch_size":
+        return f"batch {text}"
+    if field == "window":
+        return f"{text} s window"
+    if field in COUNTED:
+        return count_things(value, COUNTED[field]) if value or field != "gpus" else "CPU"
+    if field in ("group", "job", "config_id", "cpu_name", "gpu_name"):
+        return text.replace("NVIDIA ", "") if field == "gpu_name" else text
     about = ABOUT.get(field)
     if about is None:
         return f"{field} {text}"
@@ -435,20 +430,13 @@ def format_finding_title(report: Report, finding: Finding) -> tuple[str, list[st
 def format_energy_title(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
     """Above a picture of energy: who needs least, what is quickest, and that no claim was tested. `front`: the rows
     that no other beats in time and in energy, the quickest first."""
-    quickest, least = front[0], front[-1]
-    names = {
-        row: name[:1].upper() + name[1:]
-        for row, name in zip(rows, name_rows_apart(report, rows), strict=True)
-    }
-    seconds, joules = (
-        f"{format_significant(report.figures[row][name])} {unit} an epoch"
-        for row, name, unit in ((quickest, "epoch_time_s", "s"), (least, "energy_j", "J"))
-    )
-    if quickest == least:
-        return f"{names[least]} needs the least energy and the least time: {joules}, {seconds}", []
-    return f"{names[least]} needs the least energy: {joules}", [
-        f"{names[quickest]} is the quickest: {seconds}."
-    ]
+    names = dict(zip(rows, name_rows_apart(report, rows), strict=True))
+    fast, frugal = (names[row][:1].upper() + names[row][1:] for row in (front[0], front[-1]))
+    seconds = f"{format_significant(report.figures[front[0]]['epoch_time_s'])} s an epoch"
+    joules = f"{format_significant(report.figures[front[-1]]['energy_j'])} J an epoch"
+    if len(front) == 1:
+        return f"{frugal} needs the least energy and the least time: {joules}, {seconds}", []
+    return f"{frugal} needs the least energy: {joules}", [f"{fast} is the quickest: {seconds}."]
 
 
 PARTS: Mapping[str, str] = {
