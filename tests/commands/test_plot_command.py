@@ -82,8 +82,8 @@ def test_a_trial_by_the_beginning_of_its_id(place: Place, results: Path) -> None
         (("--trial", "t1", "--only", "growth"), "--trial draws that trial's samples alone"),
     ],
 )
-def test_wrong_options_are_told(place: Place, results: Path, given: tuple[str, ...], said: str) -> None:
-    ended = place.run("plot", str(results), *given)
+def test_wrong_options_are_told(place: Place, given: tuple[str, ...], said: str) -> None:
+    ended = place.run("plot", str(committed.folder("h200-pairs-2026")), *given)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr
 
