@@ -136,7 +136,10 @@ class LiveView(PlainView):
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
         super().__init__(console, tables=tables)
-        self._live: Live | None = None
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        """Begins with the first look at a trial."""
         self._is_gone = False
         """Whether nobody looks on any more: the terminal hung up."""
         self._last: LiveProgress | None = None
@@ -167,12 +170,7 @@ class LiveView(PlainView):
         frame = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
         def draw() -> None:
-            if self._live is None:
-                self._live = Live(
-                    console=self.console, auto_refresh=False, transient=True, redirect_stdout=False,
-                    redirect_stderr=False,
-                )  # fmt: skip
-                self._live.start()
+            self._live.start()
             self._live.update(frame, refresh=True)
 
         self._draw_unless_terminal_gone(draw)
@@ -225,9 +223,7 @@ class LiveView(PlainView):
         self._draw_unless_terminal_gone(lambda: self.console.print(text, soft_wrap=True, highlight=False))
 
     def close(self) -> None:
-        if self._live is not None:
-            self._draw_unless_terminal_gone(self._live.stop)
-            self._live = None
+        self._draw_unless_terminal_gone(self._live.stop)
 
 
 # ---- the table that stands ----
