@@ -12,7 +12,6 @@ from typing import Any
 
 import committed
 import pytest
-from place import Place
 from swept import swept
 from warm_command import WarmCommand
 
@@ -23,8 +22,11 @@ Compare = Callable[..., subprocess.CompletedProcess[str]]
 def compare(warm_command: WarmCommand, home: Path) -> Compare:
     """Runs `gpubench compare` with these arguments beside the folders a and b."""
 
-    place = Place(home, warm_command)
-    return lambda *arguments: place.run("compare", *map(str, arguments))
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        given = ("compare", *map(str, arguments))
+        return warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+
+    return run
 
 
 def measured_again(source: Path, target: Path, times: dict[int, list[float]], **environment: str) -> Path:
@@ -106,6 +108,41 @@ def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
     assert compare("b", "a", "--threshold", "5%", "--strict").returncode == 3
 
 
+@pytest.mark.slow
+def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that_is_asked(
+    compare: Compare, home: Path, tmp_path: Path
+) -> None:
+    b = shutil.copytree(home / "b", tmp_path / "b")
+    for path in (b / "records").glob("*/*.json"):
+        told = json.loads(path.read_text())
+        if told["trial"]["batch_size"] == 16:
+            path.write_text(json.dumps(told | {"status": "oom", "reason": "no room"}))
+    ended = compare("a", b, "--threshold", "5%")
+    assert ended.returncode == 3
+    assert "out of memory in B of 1 trial." in plain(ended)
+    for path in (b / "records").glob("*/*.json"):
+        if json.loads(path.read_text())["trial"]["batch_size"] in (16, 64):
+            path.unlink()
+    shutil.rmtree(b / "plans")
+    assert compare("a", b, "--threshold", "5%").returncode == 0
+    ended = compare("a", b, "--threshold", "5%", "--strict")
+    assert ended.returncode == 3
+    assert "Only in A: 2 trials:" in ended.stdout
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, tmp_path: Path) -> None:
+    swept(tmp_path / "a", "one", "16")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    (record,) = (tmp_path / "b" / "records").glob("*/*.json")
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "interrupted"}))
+    ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%")
+    assert (ended.returncode, ended.stderr) == (4, "")
+    assert "No regression" not in ended.stdout
+    ended = compare(tmp_path / "a", tmp_path / "b", "--json")
+    assert (ended.returncode, json.loads(ended.stdout)["obstacle"]) == (4, "none-ok")
+
+
 def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
     ended = compare("a", "b", "--figures", "top1", "--threshold", "5%", "--strict")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
@@ -116,13 +153,29 @@ def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
 
 
 @pytest.mark.slow
+def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) -> None:
+    times = {16: [3.0, 3.001, 2.999], 32: [3.0] * 3, 64: [3.0] * 3}
+    swept(tmp_path / "x", "one", "16,32,64", repeats=3, optimizer="adam")
+    b = measured_again(tmp_path / "x", tmp_path / "b", times)
+    ended = compare("a", b, "--threshold", "5%")
+    assert ended.returncode == 4
+    assert "No regression" not in ended.stdout
+    assert "slower" in ended.stdout
+    assert "slower, regression" not in ended.stdout
+
+
+@pytest.mark.slow
 def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
     here = committed.folder("h200x4-2026")
-    data = json.loads(compare(here, "--field", "strategy=dp,ddp", "--json").stdout)
-    for side, strategy in (("a", "dp"), ("b", "ddp")):
-        assert {fields["strategy"] for fields in read_fields(data, side)} == {strategy}
-    times = {(trial["time"]["answer"], trial["time"]["verdict"]) for trial in data["trials"]}
-    assert times == {("faster", "likely")}, "one process: never sure"
+    ended = compare(here, "--field", "strategy=dp,ddp", "--json")
+    data = json.loads(ended.stdout)
+    assert {fields["strategy"] for fields in read_fields(data, "a")} == {"dp"}
+    assert {fields["strategy"] for fields in read_fields(data, "b")} == {"ddp"}
+    times = [trial["time"] for trial in data["trials"]]
+    assert {process for time in times for claim in time["claims"] for process in claim["processes"]} == {1}
+    assert {(time["answer"], time["verdict"]) for time in times} == {("faster", "likely")}, (
+        "one process: never sure"
+    )
     ended = compare(here, "--field", "strategy=dp,fsdp")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
     assert "has strategy=fsdp" in ended.stderr
