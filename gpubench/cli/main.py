@@ -11,10 +11,8 @@ import typer
 
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.basics.stopping import AT_ONCE
-from gpubench.cli import usage
 from gpubench.cli.app import app
-from gpubench.cli.errors import print_error
-from gpubench.cli.gone import GONE
+from gpubench.cli.usage import format_usage_error, print_error
 
 
 def main() -> NoReturn:
@@ -41,6 +39,6 @@ def main() -> NoReturn:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        print_error(usage.format_usage_error(error, GONE))
+        print_error(format_usage_error(error))
         code = getattr(error, "exit_code", 2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 import os
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import typer
@@ -127,3 +131,44 @@ def collect_field_values(named: Mapping[str, str], texts: Iterable[str]) -> dict
             raise UsageError(f"{field} is given twice; give all its values at once, with commas")
         fields[field] = value
     return fields
+
+
+def make_keyword_parameter(name: str, annotation: Any, declared: Any) -> inspect.Parameter:
+    """A parameter of a command. `declared`: its option or argument."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=declared, annotation=annotation)
+
+
+def delegate_to_function(
+    place: str, forms: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[..., None]], Any]:
+    """A command that hands all its parameters to a function of `gpubench.commands`, `table.table`, for an exit code.
+
+    That is imported once the command runs, so that `--help` answers at once. `forms`: those that have an option each,
+    and their help: the function gets, as `form`, the name of the one that was given.
+    """
+    module, function = place.split(".")
+
+    def declare(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            if forms:
+                given["form"] = choose_only_form([name for name in forms if given.pop(name)])
+            works = getattr(importlib.import_module(f"gpubench.commands.{module}"), function)
+            raise typer.Exit(works(**given) or 0)
+
+        of_forms = [
+            make_keyword_parameter(name, bool, declare_flag(f"--{name}", help_))
+            for name, help_ in forms.items()
+        ]
+        return set_signature(run, [*inspect.signature(command, eval_str=True).parameters.values(), *of_forms])
+
+    return declare
+
+
+def set_signature(
+    command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, of which the library that reads command lines sees these parameters."""
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command

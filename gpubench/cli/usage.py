@@ -1,10 +1,11 @@
-"""How every command reads its options: none given twice, `-h`, advice for one that is not known, plain help."""
+"""How every command reads its options: none given twice, advice for one that is not known, plain help, plain errors."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -12,10 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quiet_pipe import outlive_output_readers
+from gpubench.cli.gone import GONE
 from gpubench.schema.trial_fields import ABOUT
-
-SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
-"""Settings of the context of all commands."""
 
 
 class StrictCommand(TyperCommand):
@@ -87,11 +86,8 @@ def refuse_repeated_options(order: Sequence[Any]) -> None:
             )
 
 
-def format_usage_error(error: Any, gone: Mapping[str, str]) -> str:
-    """A usage error of the command line library in one line, with advice.
-
-    `gone`: options and commands that there are no longer -> what to do instead.
-    """
+def format_usage_error(error: Any) -> str:
+    """A usage error of the command line library in one line, with advice."""
     words = error.format_message().removesuffix(".")
     context = getattr(error, "ctx", None)
     option = getattr(error, "option_name", None) or ""
@@ -99,8 +95,16 @@ def format_usage_error(error: Any, gone: Mapping[str, str]) -> str:
         option = command[1]
     field = option.lstrip("-").replace("-", "_")
     names = {name for param in context.command.params for name in param.opts} if context else set()
-    if option in gone.keys() - names:
-        words = f"{command[0] if command else f'No such option: {option}'}; {gone[option]}"
+    if option in GONE.keys() - names:
+        words = f"{command[0] if command else f'No such option: {option}'}; {GONE[option]}"
     elif field in ABOUT and "--set" in names and f"--{field.replace('_', '-')}" not in names:
         words = f"No such option: {option}; {field} is a trial field: write --set {field}=VALUES"
     return f"{words}; see {getattr(context, 'command_path', 'gpubench')} --help"
+
+
+def print_error(text: str, *, after_echo: bool = False) -> None:
+    """One line on stderr. `after_echo`: a terminal has just shown `^C`, and not begun a new line."""
+    with contextlib.suppress(OSError):  # nobody may be there to read it; the exit code tells as well
+        if after_echo and sys.stderr.isatty():
+            print(file=sys.stderr)
+        print(f"gpubench: {' '.join(text.split())}", file=sys.stderr, flush=True)

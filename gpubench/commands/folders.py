@@ -38,7 +38,7 @@ def choose_read_exit_code(paths: Sequence[Path], folders: Sequence[Folder]) -> i
 
 
 def print_warning(line: str) -> None:
-    """Says on stderr what is wrong, in one line, while the command goes on."""
+    """Says on stderr, in one line, what is wrong or worth a note, while the command goes on."""
     with contextlib.suppress(OSError):  # nobody may be there to read it
         print(f"gpubench: {clean_line(line)}", file=sys.stderr)
 

@@ -52,9 +52,7 @@ def plot(
     check_vl_convert()
     read = read_named_folders(folders)
     pictures = (
-        draw_picture_of_trial(read, trial_id)
-        if trial_id is not None
-        else draw_pictures_of_folders(read, kinds)
+        draw_pictures_of_folders(read, kinds) if trial_id is None else draw_picture_of_trial(read, trial_id)
     )
     if not pictures:
         raise UnusableError(explain_no_picture(kinds))
@@ -70,11 +68,8 @@ def draw_pictures_of_folders(folders: Sequence[Folder], kinds: Sequence[str]) ->
     drawn = []
     for folder in folders:
         for report in make_folder_reports([folder]):
-            trace = (
-                make_recommended_trace(folder, report, print_warning)
-                if not kinds or "trial" in kinds
-                else None
-            )
+            has_trace = not kinds or "trial" in kinds
+            trace = make_recommended_trace(folder, report, print_warning) if has_trace else None
             drawn += [(folder, picture) for picture in list_pictures(report, trace, kinds)]
     return drawn
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.basics.words import format_count
+from gpubench.commands.folders import print_warning
 from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, read_cpu_name
 from gpubench.node.node import Node
@@ -66,7 +67,10 @@ def slurm(
     folder = choose_results_folder(out, experiment).absolute()
     file = [str(path.absolute())] if path else []
     for word in (str(Path.cwd()), *file, *sweep_words, str(folder)):
-        _check_utf8(word)
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{word} is no UTF-8 text, as a job script is: rename it") from None
     script = BatchScript(
         name=experiment.name,
         command=[*_make_gpubench_command(), "sweep", *file, *sweep_words, "--out", str(folder), "--yes"],
@@ -87,36 +91,29 @@ def slurm(
         # Who has said how long it may take need not be where its images are.
         if time is None:
             raise
-        _print_note(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
+        print_warning(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
     else:
         if time is None:
-            script = replace(
-                script, time=format_time_limit_for_units([unit.seconds for unit in units], tasks)
-            )
+            limit = format_time_limit_for_units([unit.seconds for unit in units], tasks)
+            script = replace(script, time=limit)
         total = format_seconds(sum(unit.seconds for unit in units))
         about = "about" if all(unit.known for unit in units) else "roughly"
-        _print_note(
+        print_warning(
             f"{format_count(len(units), 'unit')} to run, {about} {total} in all; each job has --time {script.time}"
         )
         if skipped:
-            _print_note(
+            print_warning(
                 f"{len(skipped)} of the plan would be skipped: {skipped[0]}; --gres=gpu:N and --cpus-per-task N ask "
                 "SLURM for more"
             )
     if submit:
         print(job := _submit_script(script.format_script()))
-        _print_note(f"submitted as job {job}; gpubench status and gpubench table {folder} tell how far it is")
+        print_warning(
+            f"submitted as job {job}; gpubench status and gpubench table {folder} tell how far it is"
+        )
     else:
         sys.stdout.write(script.format_script())
     return 0
-
-
-def _check_utf8(word: str) -> None:
-    """Raises UsageError for what no job script can hold."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{word} is no UTF-8 text, as a job script is: rename it") from None
 
 
 def _make_gpubench_command() -> list[str]:
@@ -156,10 +153,6 @@ def _estimate_remaining_work(
     return work.estimate_time_in_all_rounds(planned), [
         why.replace(machine.sentence_start, "such a job has") for why in skipped
     ]
-
-
-def _print_note(text: str) -> None:
-    print(f"gpubench: {text}", file=sys.stderr)
 
 
 def _submit_script(script: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from gpubench.basics import slurm_job
-from gpubench.basics.errors import ResumableStopError, UnusableError, UsageError, make_unknown_name_error
+from gpubench.basics.errors import ResumableStopError, UnusableError, UsageError
 from gpubench.basics.quiet_pipe import ignore_lost_output
 from gpubench.basics.stopping import (
     ignore_stop_signals,
@@ -18,6 +18,7 @@ from gpubench.basics.stopping import (
     write_unbuffered_stderr_line,
 )
 from gpubench.basics.words import format_count
+from gpubench.commands.folders import parse_known_names
 from gpubench.node.cluster import make_cluster
 from gpubench.node.node import Node, make_this_node
 from gpubench.plan import shards
@@ -74,6 +75,16 @@ class SweepRequest:
         mode = self.options.mode
         return live.choose_view(console, quiet=mode == "quiet", tables=tables and mode == "table")
 
+    def run(
+        self, state: SweepState, planned: Sequence[PlannedUnit], limits: Limits, view: live.View
+    ) -> SweepSummary:
+        """Runs the sweep, or tries of a batch size after it."""
+        options = self.options
+        return run_sweep(
+            state, planned, limits, view, lambda row: print_row_if_json(row, options.mode),
+            allow_busy=options.allow_busy,
+        )  # fmt: skip
+
 
 def sweep(path: Path | None, options: ExperimentOptions, run_options: RunOptions) -> int:
     """`gpubench sweep`: returns the exit code."""
@@ -113,10 +124,7 @@ def make_sweep_request(
     epochs_before = {} if experiment.is_length_given else find_epochs_of_old_version(results, experiment.name)
     whole = make_plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
     plan = shards.select_shards(whole, () if shard is None else (shard,))
-    retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
-    for name in retry:
-        if name not in RETRY:
-            raise make_unknown_name_error("status to retry", name, RETRY)
+    retry = frozenset(parse_known_names("status to retry", run_options.retry or None, RETRY))
     nodes = None
     if any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs):
         if slurm_job.is_one_of_several_tasks():
@@ -214,7 +222,7 @@ def measure_plan(request: SweepRequest, view: live.View) -> int:
                     )
                     limits = Limits.build(state, stop, find_wall_time(view.say))
                 if has_work:
-                    summary = run_sweep_or_tries(request, state, planned, limits, view)
+                    summary = request.run(state, planned, limits, view)
                 else:
                     summary = write_tables_without_running(state, planned, limits)
                 lines: list[str] = []
@@ -271,21 +279,6 @@ def write_tables_without_running(
     return summary
 
 
-def run_sweep_or_tries(
-    request: SweepRequest, state: SweepState, planned: Sequence[PlannedUnit], limits: Limits, view: live.View
-) -> SweepSummary:
-    """Runs the sweep, or tries of a batch size after it."""
-    mode = request.options.mode
-    return run_sweep(
-        state,
-        planned,
-        limits,
-        view,
-        lambda row: print_row_if_json(row, mode),
-        allow_busy=request.options.allow_busy,
-    )
-
-
 def search_largest_batches(
     request: SweepRequest, limits: Limits, say: Callable[[str], None]
 ) -> Iterator[tuple[SweepSummary, Limits]]:
@@ -293,10 +286,8 @@ def search_largest_batches(
 
     def run_tries(tries: SweepState) -> tuple[SweepSummary, Limits]:
         limits_of_tries = Limits.build(tries, limits.stop.is_asked, limits.batch_job.wall_time)
-        view = request.make_view(tables=False)
-        return run_sweep_or_tries(
-            request, tries, tries.list_planned_of_all_rounds(), limits_of_tries, view
-        ), limits_of_tries
+        planned, view = tries.list_planned_of_all_rounds(), request.make_view(tables=False)
+        return request.run(tries, planned, limits_of_tries, view), limits_of_tries
 
     for configuration in request.searches:
         is_resumable = False

@@ -1,6 +1,6 @@
 """The options of `gpubench sweep` besides those of trial fields, each declared here and nowhere else.
 
-The command's signature is made of them (`cli/parameters.py`), and they are handed on as objects. Imports nothing heavy:
+The command's signature is made of them (`cli/measure.py`), and they are handed on as objects. Imports nothing heavy:
 `--help` reads them.
 """
 

@@ -58,22 +58,18 @@ def report_to_data(report: Report) -> dict[str, Any]:
 
 def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
     """A finding: what is common to all questions, then under `details` what only its own question has."""
-    common = {field.name for field in fields(Finding)}
-    details = {
-        field.name: value_to_data(getattr(finding, field.name))
-        for field in fields(finding)
-        if field.name not in common
-    }
+    details = value_to_data(finding)
+    common = {field.name: details.pop(field.name) for field in fields(Finding)}
     return {
         "question": finding.question,
         "verdict": finding.word,
         "text": words.format_finding_lines(report, finding),
-        "choice": value_to_data(finding.choice),
+        "choice": common["choice"],
         "effect": _compute_effect_range(finding.claims),
-        "claims": [_claim_to_data(claim) for claim in finding.claims],
-        "rows": list(finding.rows),
-        "warnings": list(finding.warnings),
-        "remedy": value_to_data(finding.remedy),
+        "claims": common["claims"],
+        "rows": common["rows"],
+        "warnings": common["warnings"],
+        "remedy": common["remedy"],
         "details": details,
     }
 
@@ -118,18 +114,12 @@ def _claim_to_data(claim: Claim) -> dict[str, Any]:
 
 
 def _row_to_data(report: Report, row: ReportRow) -> dict[str, Any]:
-    return {
-        "rows": list(row.labels),
-        "cells": [
-            {"column": column.name, "series": value_to_data(column.series), **value_to_data(cell)}
-            for column, cell in zip(report.columns, row.cells, strict=True)
-        ],
-        "status": row.status,
-        "reason": row.reason,
-        "skipped": value_to_data(row.skipped),
-        "is_answer": row.is_answer,
-        "warnings": list(row.warnings),
-    }
+    data = value_to_data(row)
+    cells = [
+        {"column": column.name, "series": value_to_data(column.series), **cell}
+        for column, cell in zip(report.columns, data.pop("cells"), strict=True)
+    ]
+    return {"rows": data.pop("labels"), "cells": cells, **data}
 
 
 def value_to_data(value: Any) -> Any:

@@ -57,12 +57,11 @@ def _format_rows_with_heads(grid: Grid) -> list[str]:
     """Rows, the first of a group with its head above it."""
     rows = []
     for number, group in enumerate(grid.groups):
-        for place, row in enumerate(group.rows):
-            above = [r"\midrule"] * (number > 0 and place == 0)
-            if group.head and place == 0:
-                head = escape_latex(group.head + " !" * group.is_warned)
-                above.append(rf"\multicolumn{{{len(grid.headings)}}}{{@{{}}l}}{{{head}}} \\")
-            rows.append("\n".join([*above, _format_row(row)]))
+        rows += [r"\midrule"] * (number > 0)
+        if group.head:
+            head = escape_latex(group.head + " !" * group.is_warned)
+            rows.append(rf"\multicolumn{{{len(grid.headings)}}}{{@{{}}l}}{{{head}}} \\")
+        rows += map(_format_row, group.rows)
     return rows
 
 
@@ -100,15 +99,8 @@ def _format_notes(report: Report) -> list[str]:
     texts += [line.marked_text for line in words.list_sentences(report)]
     texts += map(words.mark_warning, report.problems)
     notes = [rf"{escape_latex(text)}\par" for text in texts if text]
-    if not notes:
-        return []
-    return [
-        "",
-        r"\medskip",
-        r"\begin{minipage}{\linewidth}\footnotesize\raggedright",
-        *notes,
-        r"\end{minipage}",
-    ]
+    head = ["", r"\medskip", r"\begin{minipage}{\linewidth}\footnotesize\raggedright"]
+    return [*head, *notes, r"\end{minipage}"] if notes else []
 
 
 def escape_latex(text: str) -> str:

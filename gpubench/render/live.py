@@ -10,7 +10,12 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from itertools import chain
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
 from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.basics.quiet_pipe import redirect_all_to_devnull
@@ -21,8 +26,7 @@ from gpubench.plan.rounds import ONE, RoundLimits
 from gpubench.render.grid import GridRow, make_grid
 from gpubench.render.running import (
     LiveProgress,
-    describe_group_end,
-    describe_trial_end,
+    describe_unit_end,
     draw_round_bars,
     find_failed_row,
     find_failure_log,
@@ -32,13 +36,10 @@ from gpubench.render.terminal import make_grid_layout, render_column_block
 from gpubench.render.words import format_leader
 from gpubench.schema.row import Row
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
 MAKING_PART = 20.0
 """Times as long as the last table took to make, no other is made: a sweep of a thousand trials goes on meanwhile."""
+PENDING = "missing"
+"""The status of a row of which nothing was measured yet."""
 FEWEST_LINES = 4
 """Of rows and what stands below them, under which no table is shown."""
 
@@ -67,11 +68,8 @@ class View:
     def update(self, progress: LiveProgress) -> None:
         """Called a few times a second while a trial runs."""
 
-    def show_trial_end(self, number: int, total: int, label: str, row: Row) -> None:
-        """Trial `number` has ended; `row` is its row of trials.csv, with the path of its `log`."""
-
-    def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
+    def show_unit_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        """Unit `number` has ended; `rows` are those of its jobs, in their order, with the paths of their logs."""
 
     def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         """Round `number` (from 1) begins, and has something to run."""
@@ -115,11 +113,9 @@ class PlainView(View):
         del trial_id
         self.say(f"[{number}/{total}] {label}  started")
 
-    def show_trial_end(self, number: int, total: int, label: str, row: Row) -> None:
-        self._say_trial_end(describe_trial_end(number, total, label, row), row)
-
-    def show_group_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._say_trial_end(describe_group_end(number, total, label, rows), find_failed_row(rows))
+    def show_unit_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        line, log = describe_unit_end(number, total, label, rows), find_failure_log(find_failed_row(rows))
+        self.say(f"{line}  (see {log})" if log else line)
 
     def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         if number > 1:
@@ -128,10 +124,6 @@ class PlainView(View):
     def show_round_end(self, line: str) -> None:
         if self._tables:
             self.say(line)
-
-    def _say_trial_end(self, line: str, row: Row) -> None:
-        log = find_failure_log(row)
-        self.say(f"{line}  (see {log})" if log else line)
 
     def say(self, text: str) -> None:
         with contextlib.suppress(OSError):  # whoever looked on may have gone, and the measuring goes on
@@ -144,7 +136,10 @@ class LiveView(PlainView):
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
         super().__init__(console, tables=tables)
-        self._live: Live | None = None
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        """Begins with the first look at a trial."""
         self._is_gone = False
         """Whether nobody looks on any more: the terminal hung up."""
         self._last: LiveProgress | None = None
@@ -163,9 +158,6 @@ class LiveView(PlainView):
         self.update(begins)
 
     def update(self, progress: LiveProgress) -> None:
-        from rich.live import Live
-        from rich.text import Text
-
         self._last = progress
         width, height = self.console.size
         below = list(render_progress(progress, width).split("\n"))
@@ -178,15 +170,7 @@ class LiveView(PlainView):
         frame = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
         def draw() -> None:
-            if self._live is None:
-                self._live = Live(
-                    console=self.console,
-                    auto_refresh=False,
-                    transient=True,
-                    redirect_stdout=False,
-                    redirect_stderr=False,
-                )
-                self._live.start()
+            self._live.start()
             self._live.update(frame, refresh=True)
 
         self._draw_unless_terminal_gone(draw)
@@ -197,9 +181,8 @@ class LiveView(PlainView):
                 act()
             except OSError:
                 self._is_gone = True
-                redirect_all_to_devnull(
-                    self.console.file
-                )  # what it holds back would fail once more at the interpreter's end
+                # What it holds back would fail once more at the interpreter's end.
+                redirect_all_to_devnull(self.console.file)
 
     def show_round_start(self, number: int, rounds: RoundLimits) -> None:
         self._round = (number, rounds)
@@ -214,8 +197,6 @@ class LiveView(PlainView):
 
     def _render_table(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
         """Lines of the table and an empty one, laid out anew where something of them has changed."""
-        from rich.text import Text
-
         if self._report is None:
             return []
         key = (id(self._report), progress.trial_id, width, height, round(16 * progress.part))
@@ -224,12 +205,13 @@ class LiveView(PlainView):
             self._table = (key, [*table, Text()] if table else [])
         return self._table[1]
 
-    def _say_trial_end(self, line: str, row: Row) -> None:
-        if row.status == "ok" and self._table[1]:
+    def show_unit_end(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        cause = find_failed_row(rows)
+        if cause.status == "ok" and self._table[1]:
             return  # the table says it, and hundreds of lines would say no more
-        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
-        self._print_styled_line(line, style)
-        if log := find_failure_log(row):
+        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(cause.status, "red")
+        self._print_styled_line(describe_unit_end(number, total, label, rows), style)
+        if log := find_failure_log(cause):
             self._print_styled_line(f"  log: {log}", style)
 
     def say(self, text: str) -> None:
@@ -237,15 +219,11 @@ class LiveView(PlainView):
 
     def _print_styled_line(self, line: str, style: str = "") -> None:
         """A line that stays. The terminal wraps it, so that a path in it can be copied."""
-        from rich.text import Text
-
         text = Text(replace_unencodable_signs(line, self.console.encoding), style)
         self._draw_unless_terminal_gone(lambda: self.console.print(text, soft_wrap=True, highlight=False))
 
     def close(self) -> None:
-        if self._live is not None:
-            self._draw_unless_terminal_gone(self._live.stop)
-            self._live = None
+        self._draw_unless_terminal_gone(self._live.stop)
 
 
 # ---- the table that stands ----
@@ -258,8 +236,6 @@ def render_live_table(
 
     Columns for which there is no room are left out. `trial_id`: of the running trial, `part` of which is over.
     """
-    from rich.text import Text
-
     report = expand_pending_rows(live_report.report)
     grid = make_grid(report)
     label = live_report.rows.get(trial_id)
@@ -269,7 +245,7 @@ def render_live_table(
     for group, sources in zip(grid.groups, report.groups, strict=True):
         rows = []
         for row, source in zip(group.rows, sources.rows, strict=True):
-            if is_pending(source):
+            if source.status == PENDING:
                 row = replace(row, ending="", is_pending=label not in source.labels)
             if label in source.labels:
                 cells = list(row.cells)
@@ -295,28 +271,17 @@ def render_live_table(
     return [*lines, *below] if room >= min(FEWEST_LINES, len(report.rows)) else []
 
 
-def is_pending(row: ReportRow) -> bool:
-    """Whether nothing of a row was measured yet."""
-    return row.status == "missing"
-
-
 def expand_pending_rows(report: Report) -> Report:
     """The report with a line for each row that is still to be measured."""
-    groups = tuple(
-        replace(group, rows=tuple(part for row in group.rows for part in _expand_pending_row(report, row)))
-        for group in report.groups
-    )
-    return replace(report, groups=groups)
 
+    def expand(row: ReportRow) -> list[ReportRow]:
+        if row.status != PENDING or not row.skipped:
+            return [row]
+        cells = {
+            label: tuple(Cell(value=report.labels[label].get(column.name)) for column in report.columns)
+            for label in row.labels
+        }
+        return [ReportRow(labels=(label,), cells=cells[label], status=PENDING) for label in row.labels]
 
-def _expand_pending_row(report: Report, row: ReportRow) -> list[ReportRow]:
-    if not is_pending(row) or not row.skipped:
-        return [row]
-    return [
-        ReportRow(
-            labels=(label,),
-            cells=tuple(Cell(value=report.labels[label].get(column.name)) for column in report.columns),
-            status=row.status,
-        )
-        for label in row.labels
-    ]
+    groups = (replace(group, rows=tuple(chain(*map(expand, group.rows)))) for group in report.groups)
+    return replace(report, groups=tuple(groups))

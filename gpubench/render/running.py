@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from gpubench.basics.rounding import round_half_up
 from gpubench.basics.words import LOGGED, WORDS, clean_line, format_list
@@ -16,9 +17,6 @@ from gpubench.plan.rounds import RoundLimits
 from gpubench.render.prediction import OVERLAPS
 from gpubench.render.words import format_number, format_widest_interval, list_sentences, name_leader
 from gpubench.schema.row import Row
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 BAR = 40
 """Cells of a bar, at most; SHORTEST_BAR at least, or none is drawn; each of several has more than SHORTEST_PART."""
@@ -66,8 +64,6 @@ class LiveProgress:
 
 def render_progress(progress: LiveProgress, width: int) -> Text:
     """What is told of the trial under way: three lines. `width`: of the terminal, for the bar."""
-    from rich.text import Text
-
     lines = [
         Text(f"[{progress.done + 1}/{progress.total}] {clean_line(progress.trial_label)}", "bold"),
         _draw_step_bar(progress, width),
@@ -77,47 +73,33 @@ def render_progress(progress: LiveProgress, width: int) -> Text:
 
 
 def _draw_step_bar(progress: LiveProgress, width: int) -> Text:
-    from rich.text import Text
-
-    before, after = _format_epoch(progress), _format_step(progress)
+    step, steps = progress.step, progress.steps
+    total = f"/{progress.epochs}" if progress.epochs else ""
+    before = "  " if progress.epoch is None else f"  epoch {progress.epoch}{total}  "
+    parts = [
+        f"step {step}/{steps}" if steps and step is not None else "",
+        "" if progress.top1_pct is None else format_top1(progress.top1_pct, progress.top1_target),
+        clean_line(progress.note),
+    ]
+    after = "".join(f"  {part}" for part in parts if part)
     room = min(BAR, width - len(before) - len(after))
-    if not progress.steps or progress.step is None or room < SHORTEST_BAR:
+    if not steps or step is None or room < SHORTEST_BAR:
         return Text(f"{before.rstrip()}{after}")
-    full = min(room, room * progress.step // progress.steps)
+    full = min(room, room * step // steps)
     return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
 
 
-def _format_epoch(progress: LiveProgress) -> str:
-    if progress.epoch is None:
-        return "  "
-    total = f"/{progress.epochs}" if progress.epochs else ""
-    return f"  epoch {progress.epoch}{total}  "
-
-
-def _format_step(progress: LiveProgress) -> str:
-    parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
-    if progress.top1_pct is not None:
-        parts.append(format_top1(progress.top1_pct, progress.top1_target))
-    parts += [clean_line(progress.note)] if progress.note else []
-    return "".join(f"  {part}" for part in parts)
-
-
 def _format_usage_and_time(progress: LiveProgress) -> str:
+    left = [str(progress.left)] if progress.left and (progress.left.seconds or not progress.is_late) else []
+    late = ["longer than planned"] if progress.left and progress.is_late else []
     parts = [
         f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
         f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
-        _format_time_left(progress),
+        ", ".join(late + left),
         f"{format_clock(progress.elapsed_s)} elapsed",
     ]
     return "  " + "  ".join(part for part in parts if part)
-
-
-def _format_time_left(progress: LiveProgress) -> str:
-    if progress.left is None:
-        return ""
-    late = ["longer than planned"] if progress.is_late else []
-    return ", ".join([*late, *([str(progress.left)] if progress.left.seconds or not late else [])])
 
 
 def draw_round_bars(number: int, rounds: RoundLimits, done: int, total: int, width: int) -> Text:
@@ -125,8 +107,6 @@ def draw_round_bars(number: int, rounds: RoundLimits, done: int, total: int, wid
 
     A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
     """
-    from rich.text import Text
-
     before, after = f"{format_round_number(number, rounds)}  ", f"  {done} of {total} done"
     room = min(BAR, width - len(before) - len(after))
     if room < SHORTEST_BAR or not total:
@@ -160,36 +140,35 @@ def format_clock(seconds: float) -> str:
 # ---- what has ended ----
 
 
-def describe_trial_end(number: int, total: int, label: str, row: Row) -> str:
-    """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
-    status = str(row.status)
-    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
-    if status == "ok":
-        if row.epoch_time_s is not None and not is_try_experiment(row.experiment or "", [row.steps]):
-            parts.append(f"epoch {round_half_up(row.epoch_time_s, 2)} s")
-        parts += [f"{round_half_up(row.gpu_mem_mib, 0):,} MiB"] if row.gpu_mem_mib is not None else []
-        if row.until_top1 is not None and row.top1_pct is not None:
-            parts.append(format_top1(row.top1_pct, row.until_top1))
-    elif status != "oom" and row.reason:
-        parts.append(row.reason.strip().splitlines()[0])
-    return clean_line("  ".join(parts))
+def describe_unit_end(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
+    """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why.
 
-
-def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
-    """`[4/6] 3 copies  ok  2.61 s, 2.60 s, 2.62 s (2.01, 2.00 and 2.02 times alone): some overlap (gain 0.25)`.
-
-    Of a group that ended otherwise: how, which job was the first cause, and why.
+    Of a group: `[4/6] 2 copies  ok  2.61 s, 2.60 s (2.01 and 2.00 times alone): some overlap (gain 0.25)`, or how it
+    ended, which job was the first cause, and why.
     """
-    cause = find_failed_row(rows)
-    status = str(cause.status)
-    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    row, is_group = find_failed_row(rows), len(rows) > 1
+    status = str(row.status)
     if status == "ok":
-        parts.append(_format_job_times(rows))
+        parts = [_format_job_times(rows)] if is_group else _list_trial_figures(row)
     else:
-        reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
-        job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
-        parts.append(": ".join([*job, *reason]))
-    return clean_line("  ".join(part for part in parts if part))
+        job = f"job {row.job}" if is_group and status != "skipped" and row.job else ""
+        # What the allocator has to say of a trial tells a reader nothing more.
+        reason = "" if status == "oom" and not is_group else (row.reason or "").strip()
+        parts = [": ".join(filter(None, [job, *reason.splitlines()[:1]]))]
+    return clean_line(
+        "  ".join(filter(None, [f"[{number}/{total}] {label}", WORDS.get(status, status), *parts]))
+    )
+
+
+def _list_trial_figures(row: Row) -> list[str]:
+    parts = []
+    if row.epoch_time_s is not None and not is_try_experiment(row.experiment or "", [row.steps]):
+        parts.append(f"epoch {round_half_up(row.epoch_time_s, 2)} s")
+    if row.gpu_mem_mib is not None:
+        parts.append(f"{round_half_up(row.gpu_mem_mib, 0):,} MiB")
+    if row.until_top1 is not None and row.top1_pct is not None:
+        parts.append(format_top1(row.top1_pct, row.until_top1))
+    return parts
 
 
 def find_failure_log(row: Row) -> str:

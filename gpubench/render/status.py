@@ -16,7 +16,6 @@ from gpubench.results.status import ENDINGS, FolderStatus
 from gpubench.store.work_claims import Worker
 
 MOST_NAMED = 5
-INDENT = "  "
 STATES = {
     "complete": "complete",
     "failed": "finished, with failures",
@@ -27,19 +26,12 @@ STATES = {
 
 def format_status(status: FolderStatus, width: int) -> str:
     """One folder, the answer in its first line, of at most so many columns: paths stay whole. Ends in a newline."""
-    lines = wrap_sentence(
-        clean_line(f"{status.folder}: {_describe_state(status)}{_describe_remaining_work(status)}"), width
-    )
-    for detail in _list_detail_lines(status):
-        lines += wrap_sentence(clean_line(detail), width, indent=INDENT)
-    return "\n".join(lines) + "\n"
-
-
-def _describe_state(status: FolderStatus) -> str:
-    if status.state != "unknown":
-        return STATES[status.state]
     why = "a plan can't be read" if status.unread_plans else "no plan is stored in it"
-    return f"{why}, so it is not known whether all is done"
+    state = STATES.get(status.state, f"{why}, so it is not known whether all is done")
+    lines = wrap_sentence(clean_line(f"{status.folder}: {state}{_describe_remaining_work(status)}"), width)
+    for detail in _list_detail_lines(status):
+        lines += wrap_sentence(clean_line(detail), width, indent="  ")
+    return "\n".join(lines) + "\n"
 
 
 def _describe_remaining_work(status: FolderStatus) -> str:
@@ -108,12 +100,9 @@ def status_to_data(status: FolderStatus) -> dict[str, Any]:
     """One folder as an object of JSON."""
     workers = [
         {
-            "who": worker.who,
-            "fate": worker.fate,
-            "alive": worker.is_alive,
-            "quiet_s": worker.quiet_s,
+            "who": worker.who, "fate": worker.fate, "alive": worker.is_alive, "quiet_s": worker.quiet_s,
             "began_s": worker.began_s,
         }
         for worker in status.workers
-    ]
+    ]  # fmt: skip
     return dict(msgspec.to_builtins(status, enc_hook=str), workers=workers)

@@ -6,19 +6,16 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
 
 from gpubench.basics.encodable import replace_unencodable_signs
 from gpubench.basics.folding import HANG, wrap_sentence
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
 
 WIDTH = 80
 WIDEST = 100
@@ -49,10 +46,9 @@ def print_reports(reports: Sequence[Report], console: Console, *, is_why: bool =
     if not console.is_terminal:
         console.file.write(replace_unencodable_signs(format_text(reports, is_why=is_why), console.encoding))
         return
-    for number, lines in enumerate(
-        _render_report(report, min(console.width, WIDEST), True, is_why) for report in reports
-    ):
-        for line in [*([_make_rich_text("")] * (number > 0)), *lines]:
+    for number, report in enumerate(reports):
+        lines = _render_report(report, min(console.width, WIDEST), True, is_why)
+        for line in [*([Text("")] * (number > 0)), *lines]:
             line.plain = replace_unencodable_signs(line.plain, console.encoding)
             console.print(line, soft_wrap=True, highlight=False)
     if not reports:
@@ -68,31 +64,25 @@ def format_text(reports: Sequence[Report], *, is_why: bool = False) -> str:
     return "\n".join(blocks) or f"{words.NO_REPORT}\n"
 
 
-def _make_rich_text(content: str, style: str = "") -> Text:
-    from rich.text import Text
-
-    return Text(content, style)
-
-
 def _render_report(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
     """All lines of a report."""
 
     def plain(text: str) -> str:
         return text if is_rich else text.translate(TO_ASCII)
 
-    lines = [_make_rich_text(line, style) for line, style in _render_heading(report, width, plain)]
-    lines += [_make_rich_text(""), *render_grid(make_grid(report), width, is_rich)]
+    lines = [Text(line, style) for line, style in _render_heading(report, width, plain)]
+    lines += [Text(""), *render_grid(make_grid(report), width, is_rich)]
     if legend := words.format_legend(report):
-        lines += [_make_rich_text(line, "dim") for line in wrap_text(plain(legend), width)]
-    lines.append(_make_rich_text(""))
+        lines += [Text(line, "dim") for line in wrap_text(plain(legend), width)]
+    lines.append(Text(""))
     chosen = choose_sentences_that_fit(report, is_all=is_why)
     for line in chosen:
         style = STYLES.get(line.kind, "")
-        lines += [_make_rich_text(part, style) for part in wrap_text(plain(line.marked_text), width)]
+        lines += [Text(part, style) for part in wrap_text(plain(line.marked_text), width)]
     if is_why:
-        lines += map(_make_rich_text, _render_claims(report, width, plain))
+        lines += map(Text, _render_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
-        lines.append(_make_rich_text(words.HINT, "dim"))
+        lines.append(Text(words.HINT, "dim"))
     return lines
 
 
@@ -116,20 +106,21 @@ def choose_sentences_that_fit(report: Report, *, is_all: bool = False) -> list[w
 
 def _render_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
+
+    def wrap(parts: Sequence[str]) -> list[str]:
+        whole = [plain(part).replace(" ", "\u00a0") for part in parts]
+        return wrap_text(f"\u00a0{plain('· ')}".join(whole), width, hang="")
+
     text = plain(words.format_question(report))
     question = wrap_text(text, width, hang="")[: HEADING_LINES - 1] if text else []
-    parts = [plain(part).replace(" ", "\u00a0") for part in words.list_heading_facts(report)]
-    dot = "\u00a0" + plain("· ")
     room = HEADING_LINES - len(question)
-    if room == 1 and len(wrap_text(dot.join(parts), width, hang="")) > room:
+    parts = words.list_heading_facts(report)
+    if room == 1 and len(wrap(parts)) > room:
         # What was measured on what goes before the name of the experiment and the number of processes.
-        parts = [
-            plain(part).replace(" ", "\u00a0") for part in words.list_heading_facts(report, is_short=True)
-        ]
-    while len(parts) > 1 and len(wrap_text(dot.join(parts), width, hang="")) > room:
+        parts = words.list_heading_facts(report, is_short=True)
+    while len(parts) > 1 and len(wrap(parts)) > room:
         parts.pop()
-    facts = wrap_text(dot.join(parts), width, hang="")
-    return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
+    return [*((line, "dim") for line in wrap(parts)), *((line, "bold") for line in question)]
 
 
 def wrap_text(text: str, width: int, hang: str = HANG) -> list[str]:
@@ -175,7 +166,7 @@ def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     layout = make_grid_layout(grid if is_rich else _convert_to_ascii(grid), width, is_rich)
     lines: list[Text] = []
     for block in layout.split_columns_into_blocks():
-        lines += [_make_rich_text("")] if lines else []
+        lines += [Text("")] if lines else []
         lines += [line for _, line in render_column_block(layout, block)]
     return lines
 
@@ -183,9 +174,10 @@ def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
 def make_grid_layout(grid: Grid, width: int, is_rich: bool) -> GridLayout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
     width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
-    widths = []
-    for n, heading in enumerate(grid.headings):
-        widths.append(max(cell_len(text) for text in (heading, *(row.cells[n].text for row in grid.rows))))
+    widths = [
+        max(map(cell_len, (heading, *(row.cells[n].text for row in grid.rows))))
+        for n, heading in enumerate(grid.headings)
+    ]
     for series, columns in _list_series_columns(grid):
         used = sum(widths[n] for n in columns) + len(GAP) * (len(columns) - 1)
         widths[columns[-1]] += max(0, cell_len(series) - used)
@@ -228,36 +220,22 @@ def _convert_to_ascii(grid: Grid) -> Grid:
 
 def render_column_block(layout: GridLayout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
     """Lines of some columns, each with the row that it is of; None: headings and heads of groups."""
-    grid = layout.grid
-    lines = []
+    grid, measure = layout.grid, layout.measure_columns_width
+    placed: list[tuple[GridRow | None, Text]] = []
     if any(grid.series):
         parts = [
             (series, [n for n in columns if n in block]) for series, columns in _list_series_columns(grid)
         ]
-        upper = [
-            set_cell_size(series, layout.measure_columns_width(columns))
-            for series, columns in parts
-            if columns
-        ]
-        lines.append(_make_rich_text(GAP.join(upper), "bold"))
-    headings = [
-        set_cell_size(
-            _pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]),
-            layout.measure_columns_width([n]),
-        )
-        for n in block
-    ]
-    lines.append(_make_rich_text(GAP.join(headings), "bold"))
-    lines.append(
-        _make_rich_text(("─" if layout.is_rich else "-") * layout.measure_columns_width(block), "dim")
-    )
-    placed: list[tuple[GridRow | None, Text]] = [(None, line) for line in lines]
+        upper = [set_cell_size(series, measure(columns)) for series, columns in parts if columns]
+        placed.append((None, Text(GAP.join(upper), "bold")))
+    padded = {n: _pad_text(grid.headings[n], layout.widths[n], grid.is_number[n]) for n in block}
+    headings = [set_cell_size(padded[n], measure([n])) for n in block]
+    placed.append((None, Text(GAP.join(headings), "bold")))
+    placed.append((None, Text(("─" if layout.is_rich else "-") * measure(block), "dim")))
     for group in grid.groups:
         if group.head:
-            head = _cut_text(group.head, layout.width)
-            placed.append(
-                (None, _make_rich_text(f"{head} {words.WARNED}" if group.is_warned else head, "bold"))
-            )
+            head = _cut_text(group.head, layout.width) + f" {words.WARNED}" * group.is_warned
+            placed.append((None, Text(head, "bold")))
         placed += [(row, line) for row in group.rows for line in render_row(layout, row, block)]
     return placed
 
@@ -268,8 +246,8 @@ def render_row(layout: GridLayout, row: GridRow, block: Sequence[int]) -> list[T
     label, room = row.cells[0].text, layout.widths[0]
     is_long = any(len(word) > room for word in label.split())
     *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
-    lines = [_make_rich_text(part, style) for part in above]
-    line = _make_rich_text("", style)
+    lines = [Text(part, style) for part in above]
+    line = Text("", style)
     for place, n in enumerate(block):
         cell, bar = row.cells[n], layout.bars[n]
         if row.ending and not any(row.cells[m].text for m in block[place:]):

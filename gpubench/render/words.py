@@ -214,26 +214,21 @@ def count_things(count: int, thing: str) -> str:
 # Rows and columns.
 
 
+COUNTED = {"gpus": "GPU", "ranks": "process", "nodes": "node"}
+"""Fields of which a row has so many."""
+
+
 def name_value(field: str, value: Any) -> str:
     """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
     text = format_axis_value(value)
-    match field:
-        case "batch_size":
-            return f"batch {text}"
-        case "window":
-            return f"{text} s window"
-        case "gpus" if value:
-            return count_things(value, "GPU")
-        case "gpus":
-            return "CPU"
-        case "ranks":
-            return count_things(value, "process")
-        case "nodes":
-            return count_things(value, "node")
-        case "group" | "job" | "config_id" | "cpu_name":
-            return text
-        case "gpu_name":
-            return text.replace("NVIDIA ", "")
+    if field == "batch_size":
+        return f"batch {text}"
+    if field == "window":
+        return f"{text} s window"
+    if field in COUNTED:
+        return count_things(value, COUNTED[field]) if value or field != "gpus" else "CPU"
+    if field in ("group", "job", "config_id", "cpu_name", "gpu_name"):
+        return text.replace("NVIDIA ", "") if field == "gpu_name" else text
     about = ABOUT.get(field)
     if about is None:
         return f"{field} {text}"
@@ -254,37 +249,28 @@ def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
         for name, value in fields.items()
         if name not in without and value is not None and not (name in ("width", "copies") and value == 1)
     }
-    what = [
-        name_value(name, remaining.pop(name))
-        for name in ("group", "model", "batch_size")
-        if name in remaining
-    ]
-    where = [
-        name_value(name, remaining.pop(name)) for name in ("gpus", "ranks", "nodes") if name in remaining
-    ]
-    devices = " on ".join(where)
-    strategy = name_value("strategy", remaining.pop("strategy")) if "strategy" in remaining else ""
-    if strategy and devices:
-        devices += f" ({strategy})" if strategy != "single" else ""
-    text = " ".join(what)
-    if devices:
-        text = f"{text} on {devices}" if text else devices
-    elif strategy:
-        text = f"{text} with {strategy}" if text else strategy
-    return ", ".join([text] * bool(text) + [name_value(name, value) for name, value in remaining.items()])
+
+    def take(*names: str) -> list[str]:
+        return [name_value(name, remaining.pop(name)) for name in names if name in remaining]
+
+    what, devices = (
+        " ".join(take("group", "model", "batch_size")),
+        " on ".join(take("gpus", "ranks", "nodes")),
+    )
+    strategy = "".join(take("strategy"))
+    if devices and strategy not in ("", "single"):
+        devices += f" ({strategy})"
+    text = (" on " if devices else " with ").join(filter(None, (what, devices or strategy)))
+    return ", ".join(filter(None, (text, *take(*remaining))))
 
 
 def describe_row_difference(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
     """What differs between two rows, and what both have: `batch 64 → 128, 2 GPUs (ddp)`."""
     apart = {name for name in (*candidate, *baseline) if candidate.get(name) != baseline.get(name)}
     common = {name: value for name, value in candidate.items() if name not in apart}
+    before, after = name_row(baseline, without=common) or "alone", name_row(candidate, without=common)
     if apart == {"batch_size"}:
-        before, after = (
-            name_value("batch_size", baseline.get("batch_size")),
-            f"{candidate.get('batch_size'):,}",
-        )
-    else:
-        before, after = name_row(baseline, without=common) or "alone", name_row(candidate, without=common)
+        after = after.removeprefix("batch ")
     return ", ".join(part for part in (f"{before} → {after}", name_row(common)) if part)
 
 
@@ -294,9 +280,7 @@ def name_group(report: Report, group: MeasuredJobGroup) -> str:
         label = name_row(group.label)
         return clean_line(group.name, 80) + (f" ({label})" if label else "")
     labels = [name_job(report, row) for row in group.rows]
-    if len(set(labels)) == 1:
-        return f"{group.jobs} × {labels[0]}"
-    return " & ".join(labels)
+    return " & ".join(labels) if len(set(labels)) > 1 else f"{group.jobs} × {labels[0]}"
 
 
 def name_job(report: Report, row: int) -> str:
@@ -359,14 +343,10 @@ def list_heading_facts(report: Report, *, is_short: bool = False) -> list[str]:
     facts = report.facts
     parts = [] if is_short and ": " not in report.name else [clean_line(report.name, 80)]
     parts += [clean_line(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines]
-    if is_short:
-        pass
-    elif facts.is_published:
-        parts.append("from a published log")
-    else:
+    if not is_short:
         few, many = facts.processes
-        span = f"{few} to " if few != many else ""
-        parts += [f"{span}{count_things(many, 'process')} a row"] if many else []
+        count = f"{few} to " * (few != many) + count_things(many, "process")
+        parts.append("from a published log" if facts.is_published else f"{count} a row" if many else "")
     parts += [
         name_value(field, value)
         for field, value in facts.fixed.items()
@@ -424,25 +404,19 @@ def _is_choice_uncertain(finding: Finding) -> bool:
 
 def is_recommendation_uncertain(report: Report) -> bool:
     """Whether what is recommended is named without confidence."""
-    chosen = next(
-        (
-            finding
-            for finding in report.findings
-            if finding.choice or (isinstance(finding, TargetFinding) and finding.order)
-        ),
-        None,
-    )
-    return chosen is not None and (chosen.word == "unknown" or _is_choice_uncertain(chosen))
+    for finding in report.findings:
+        if finding.choice or (isinstance(finding, TargetFinding) and finding.order):
+            return finding.word == "unknown" or _is_choice_uncertain(finding)
+    return False
 
 
 def format_remedy_advice(remedy: Remedy | None, verb: str = "tells") -> str:
-    if remedy is None:
-        return ""
-    return f" {_name_remedy_option(remedy)} {remedy.rounds}{_format_remedy_minutes(remedy)} {verb}."
+    """` --rounds 8 (about 4 min more) tells.`, behind a sentence; empty where nothing is to be settled."""
+    return f" {_format_remedy_option(remedy)}{_format_remedy_minutes(remedy)} {verb}." if remedy else ""
 
 
-def _name_remedy_option(remedy: Remedy) -> str:
-    return "--repeats" if remedy.is_of_seeds else "--rounds"
+def _format_remedy_option(remedy: Remedy) -> str:
+    return f"{'--repeats' if remedy.is_of_seeds else '--rounds'} {remedy.rounds}"
 
 
 def format_finding_title(report: Report, finding: Finding) -> tuple[str, list[str]]:
@@ -456,20 +430,13 @@ def format_finding_title(report: Report, finding: Finding) -> tuple[str, list[st
 def format_energy_title(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
     """Above a picture of energy: who needs least, what is quickest, and that no claim was tested. `front`: the rows
     that no other beats in time and in energy, the quickest first."""
-    quickest, least = front[0], front[-1]
-    names = {
-        row: name[:1].upper() + name[1:]
-        for row, name in zip(rows, name_rows_apart(report, rows), strict=True)
-    }
-    seconds, joules = (
-        f"{format_significant(report.figures[row][name])} {unit} an epoch"
-        for row, name, unit in ((quickest, "epoch_time_s", "s"), (least, "energy_j", "J"))
-    )
-    if quickest == least:
-        return f"{names[least]} needs the least energy and the least time: {joules}, {seconds}", []
-    return f"{names[least]} needs the least energy: {joules}", [
-        f"{names[quickest]} is the quickest: {seconds}."
-    ]
+    names = dict(zip(rows, name_rows_apart(report, rows), strict=True))
+    fast, frugal = (names[row][:1].upper() + names[row][1:] for row in (front[0], front[-1]))
+    seconds = f"{format_significant(report.figures[front[0]]['epoch_time_s'])} s an epoch"
+    joules = f"{format_significant(report.figures[front[-1]]['energy_j'])} J an epoch"
+    if len(front) == 1:
+        return f"{frugal} needs the least energy and the least time: {joules}, {seconds}", []
+    return f"{frugal} needs the least energy: {joules}", [f"{fast} is the quickest: {seconds}."]
 
 
 PARTS: Mapping[str, str] = {
@@ -585,40 +552,33 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
     )
     epoch = ["epoch_time_s"] * (report.facts.time_kind != "steady rate")
     cost = _format_known_figures(figures, *epoch, "images_per_s", "gpu_mem_mib")
-    slower = (
-        f"{_name_batch_sizes(report, finding.slower)} {'is' if len(finding.slower) == 1 else 'are'} slower"
-        if finding.slower
-        else ""
-    )
     head, clause = f"Take {name}: {cost}", ""
     sentences: list[str] = []
     if finding.word == "unknown" or _is_choice_uncertain(finding):
         head = f"Not sure: {name}: {cost}"
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
-        bounds = [
-            f"{_name_batch_size(report, row)} {'may be ' if not place else ''}up to {format_percent(gain)}"
-            + (" faster" if not place else "")
+        faster = [
+            f"{_name_batch_size(report, row)} "
+            + (f"up to {format_percent(gain)}" if place else f"may be up to {format_percent(gain)} faster")
             for place, (gain, row) in enumerate(gains[:3])
         ]
-        clauses = [f"{', '.join(bounds)} (95 %)"] if bounds else []
-        if not bounds and finding.as_fast:
-            clauses = [f"{_name_batch_sizes(report, finding.as_fast)} may be as fast"]
-        clauses += [slower] if slower else []
-        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [
-            format_remedy_advice(finding.remedy).strip()
-        ]
+        clauses = [f"{', '.join(faster)} (95 %)"] if faster else []
+        if finding.as_fast and not faster:
+            clauses.append(f"{_name_batch_sizes(report, finding.as_fast)} may be as fast")
+        if finding.slower:
+            are = "is" if len(finding.slower) == 1 else "are"
+            clauses.append(f"{_name_batch_sizes(report, finding.slower)} {are} slower")
+        sentences += [f"{'; '.join(clauses)}."] if clauses else []
+        sentences.append(format_remedy_advice(finding.remedy).strip())
     elif choice.bound is not None:
         bound = format_percent(choice.bound)
-        faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
-        clause = f"no other size is {faster} (95 %)"
+        more = "" if bound == format_percent(0) else f"more than {bound} "
+        clause = f"no other size is {more}faster (95 %)"
     if finding.fastest is not None and finding.speed_gain is not None and not _is_choice_uncertain(finding):
-        sentence = (
-            f"{_name_batch_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
-        )
-        if finding.memory_ratio is not None:
-            sentence += f" for {format_ratio(finding.memory_ratio)} times the memory"
-        sentences.append(f"{sentence}.")
+        fastest, gain, ratio = finding.fastest, finding.speed_gain, finding.memory_ratio
+        price = "" if ratio is None else f" for {format_ratio(ratio)} times the memory"
+        sentences.append(f"{_name_batch_size(report, fastest)} is {format_percent(gain)} faster{price}.")
     alternatives = tuple(row for row in finding.as_fast if row != finding.fastest)
     if choice.bound is None and finding.word != "unknown" and alternatives:
         sentences.append(f"{_name_batch_sizes(report, alternatives)} may be as fast.")
@@ -626,24 +586,22 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         sentences.append(f"{_name_batch_size(report, finding.out_of_memory)} ran out of memory.")
     if finding.interrupted:
         sentences.append(f"{_name_batch_sizes(report, finding.interrupted)}: interrupted.")
-    first = Answer(head, clause, [sentence for sentence in sentences if sentence])
-    return [first, *_answer_least_memory_time(report, finding.least_cost)]
+    return [
+        Answer(head, clause, list(filter(None, sentences))),
+        *_answer_least_memory_time(report, finding.least_cost),
+    ]
 
 
 def _answer_least_memory_time(report: Report, costs: Sequence[LeastCost]) -> list[Answer]:
-    by_word = [(word, [cost for cost in costs if cost.word == word]) for word in ("sure", "likely")]
     parts = []
-    for word, alike in by_word:
+    for word in ("sure", "likely"):
         names = []
-        for cost in alike:
+        for cost in [cost for cost in costs if cost.word == word]:
             low, high, row = (_name_batch_size(report, label) for label in (cost.low, cost.high, cost.row))
+            span = f"{low} to {high}" if word == "sure" else f"{row} ({low} to {high})"
             series = name_row(cost.label)
-            span = (
-                low if low == high else f"{low} to {high}" if word == "sure" else f"{row} ({low} to {high})"
-            )
-            names.append(f"{span} for {series}" if series else span)
-        if names:
-            parts.append(f"{', '.join(names)} ({word})")
+            names.append((low if low == high else span) + (f" for {series}" if series else ""))
+        parts += [f"{', '.join(names)} ({word})"] if names else []
     return [Answer(f"Memory × time is least at batch {'; '.join(parts)}")] if parts else []
 
 
@@ -652,23 +610,15 @@ def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
     thing = name_device_kind(report)
     groups: dict[tuple[Any, ...], list[SpeedUp]] = {}
     for speed_up in finding.speed_ups:
-        strategy = report.labels[speed_up.claim.candidate].get("strategy") or report.facts.fixed.get(
-            "strategy"
-        )
+        strategy = {**report.facts.fixed, **report.labels[speed_up.claim.candidate]}.get("strategy")
         key = (speed_up.devices, speed_up.baseline_devices, strategy, speed_up.same_batch_a_device)
         groups.setdefault(key, []).append(speed_up)
     answers = []
     for (devices, fewer, strategy, same_batch), members in groups.items():
         name = count_things(devices, thing) + (f" ({clean_line(str(strategy))})" if strategy else "")
         efficiency = {member.claim.candidate: member.efficiency for member in members}
-
-        def describe(claims: Sequence[Claim], efficiency: Mapping[int, float] = efficiency) -> str:
-            return "efficiency " + format_span(
-                (efficiency[claim.candidate] for claim in claims), format_percent, " %"
-            )
-
         batch = ", same batch a device" if same_batch else ""
-        first, *rest = _format_ratios_by_certainty(report, [member.claim for member in members], describe)
+        first, *rest = _format_ratios_by_certainty(report, [member.claim for member in members], efficiency)
         answers.append(Answer(f"{name} against {fewer}{batch}: {first}", ", ".join(rest), joint=", "))
     return answers or [Answer("No answer: no rows to compare")]
 
@@ -679,10 +629,7 @@ def name_device_kind(report: Report) -> str:
 
 
 def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
-    candidate, baseline = (
-        name_value(finding.field, finding.value),
-        name_value(finding.field, finding.baseline),
-    )
+    candidate, baseline = (name_value(finding.field, value) for value in (finding.value, finding.baseline))
     if not finding.claims:
         return [Answer(f"No answer: no rows of {candidate} and {baseline} to compare")]
     if all(claim.decided.word == "unknown" for claim in finding.claims):
@@ -832,22 +779,16 @@ def _answer_energy_to_target(report: Report, finding: TargetFinding) -> list[Ans
     if least is None or (finding.energy_word == "unknown" and not finding.costlier):
         return [Answer(f"{head}: no difference shown ({span} kJ)")]
     amount = format_significant(known[least] / 1000)
-    if finding.energy_word == "unknown":
-        more = format_span((known[row] / 1000 for row in finding.costlier), format_significant)
-        takes = "takes" if len(finding.costlier) == 1 else "take"
-        rest = "; between the others no difference is shown" if finding.are_others_alike else ""
-        costlier = f"{_name_sizes_or_rows(report, finding.costlier)} {takes} more"
-        return [
-            Answer(
-                f"{head}: {costlier} than {_name_size_or_row(report, least)}, {more} against {amount} kJ "
-                f"({finding.costlier_word}){rest}"
-            )
-        ]
-    return [
-        Answer(
-            f"{head}: least with {_name_row_or_default(report, least)}, {amount} kJ of {span} ({finding.energy_word})"
-        )
-    ]
+    if finding.energy_word != "unknown":
+        name = _name_row_or_default(report, least)
+        return [Answer(f"{head}: least with {name}, {amount} kJ of {span} ({finding.energy_word})")]
+    more = format_span((known[row] / 1000 for row in finding.costlier), format_significant)
+    take = "takes" if len(finding.costlier) == 1 else "take"
+    names = (
+        f"{_name_sizes_or_rows(report, finding.costlier)} {take} more than {_name_size_or_row(report, least)}"
+    )
+    rest = "; between the others no difference is shown" if finding.are_others_alike else ""
+    return [Answer(f"{head}: {names}, {more} against {amount} kJ ({finding.costlier_word}){rest}")]
 
 
 def _answer_top1(_: Report, finding: Top1Finding) -> list[Answer]:
@@ -891,10 +832,13 @@ def format_points(value: float) -> str:
 def _format_ratios_by_certainty(
     report: Report,
     claims: Sequence[Claim],
-    describe: Callable[[Sequence[Claim]], str] | None = None,
+    efficiency: Mapping[int, float] | None = None,
     than: str = "",
 ) -> list[str]:
-    """Ratios of a family, put together by how sure they are: `1.60 to 1.86 times as fast at batch 64 to 512 (sure)`."""
+    """Ratios of a family, put together by how sure they are: `1.60 to 1.86 times as fast at batch 64 to 512 (sure)`.
+
+    `efficiency`: of the candidate of each claim, told beside ratios that are known.
+    """
     parts: dict[tuple[int, str], list[Claim]] = {}
     for claim in claims:
         verdict = claim.decided
@@ -904,7 +848,10 @@ def _format_ratios_by_certainty(
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
         ratios = format_span(map(compute_claim_figure, members), format_ratio)
         where = _describe_where_claims_hold(report, members, claims)
-        word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
+        word: str = WORDS[place]
+        if efficiency is not None and word != "unknown":
+            shares = (efficiency[claim.candidate] for claim in members)
+            word += f", efficiency {format_span(shares, format_percent, ' %')}"
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
     return texts
 
@@ -1029,8 +976,8 @@ def format_legend(report: Report, interval: str = "±, ( )", details: str = "--w
 
 
 def _has_warning_signs(group: RowGroup) -> bool:
-    """Whether signs of warnings stand at its head or rows. Where all rows of a table's only group, which has no head,
-    have the same warnings, the line below the table tells them."""
+    """Whether signs of warnings stand at its head or rows: not where all rows of a table's only group, which has no
+    head, have the same ones, which the line below the table tells."""
     warned = {row.warnings for row in group.rows}
     return warned != {()} and bool(group.head or len(group.rows) == 1 or len(warned) > 1)
 
@@ -1045,17 +992,17 @@ def describe_selection(selection: RowSelection) -> str:
 
 def list_sentences(report: Report) -> list[Sentence]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
-    lines = []
-    for number, finding in enumerate(report.findings):
+    lines: list[Sentence] = []
+    for finding in report.findings:
         for place, text in enumerate(format_finding_lines(report, finding)):
             is_detail = place > 0 and not isinstance(finding, SharingFinding)
-            is_answer = not number and not place
-            rank = 0 if is_answer else 4 if is_detail else 2
-            lines.append(Sentence("answer" if is_answer else "finding", text, rank))
-    return lines + [
-        Sentence("warning", format_warning(report, warned), 1 if warned.code in TABLE_WARNINGS else 3)
-        for warned in report.warnings
-    ]
+            lines.append(
+                Sentence("finding", text, 4 if is_detail else 2) if lines else Sentence("answer", text)
+            )
+    for warned in report.warnings:
+        rank = 1 if warned.code in TABLE_WARNINGS else 3
+        lines.append(Sentence("warning", format_warning(report, warned), rank))
+    return lines
 
 
 # A sweep that goes on.
@@ -1087,12 +1034,11 @@ def format_leader(report: Report) -> str:
 
 def format_widest_interval(report: Report) -> str:
     """`widest interval ±4.1 % (batch 16)`, of the times that the table shows; empty where none has an interval."""
-    places = [place for place, column in enumerate(report.columns) if column.name == "epoch_time_s"]
     halves = {
         (cell.high / cell.low) ** 0.5 - 1: row
         for row in report.rows
-        for place in places
-        if (cell := row.cells[place]).low and cell.high
+        for cell, column in zip(row.cells, report.columns, strict=False)
+        if column.name == "epoch_time_s" and cell.low and cell.high
     }
     if not halves:
         return ""
@@ -1163,16 +1109,13 @@ def format_p(p: float) -> str:
 
 def format_remedy(finding: Finding) -> str:
     """`8 rounds give 80 % power (about 4 min more): --rounds 8.`; empty where nothing is to be settled."""
-    if finding.remedy is None:
-        return ""
-    return (
-        f"{_describe_remedy(finding.remedy)}: {_name_remedy_option(finding.remedy)} {finding.remedy.rounds}."
-    )
+    remedy = finding.remedy
+    return f"{_describe_remedy(remedy)}: {_format_remedy_option(remedy)}." if remedy else ""
 
 
 def _describe_remedy(remedy: Remedy) -> str:
-    what = "seeds" if remedy.is_of_seeds else "rounds"
-    return f"{remedy.rounds} {what} give 80 % power{_format_remedy_minutes(remedy)}"
+    unit = "seeds" if remedy.is_of_seeds else "rounds"
+    return f"{remedy.rounds} {unit} give 80 % power{_format_remedy_minutes(remedy)}"
 
 
 def _format_remedy_minutes(remedy: Remedy) -> str:
@@ -1195,9 +1138,9 @@ def format_bounds(report: Report, finding: Finding) -> str:
         for row, gain in choice.gains.items()
         if gain > 0
     ]
-    slower = len(choice.series) - 1 - len(gains)
     parts = [", ".join(gains)] if gains else []
-    parts += ["the others are slower" if gains else "all are slower"] if slower > 0 else []
+    if len(choice.series) - 1 > len(gains):
+        parts.append("the others are slower" if gains else "all are slower")
     return f"By how much each other size may be faster (95 % for all of them together): {'; '.join(parts)}."
 
 
@@ -1212,12 +1155,13 @@ def format_sweep_command(fields: Mapping[str, Any]) -> str:
     built-in files fix: there a sweep would take theirs.
     """
     words = ["gpubench", "sweep"]
-    given = [name for name in ABOUT if fields.get(name) is not None and not ABOUT[name].repeats]
-    for name in given:
-        about, value = ABOUT[name], fields[name]
-        is_said_before = any(
-            rival in given and given.index(rival) < given.index(name) for rival in about.rivals
-        )
+    given: set[str] = set()
+    for name, about in ABOUT.items():
+        value = fields.get(name)
+        if value is None or about.repeats:
+            continue
+        is_said_before = not given.isdisjoint(about.rivals)
+        given.add(name)
         if is_said_before or (value == DEFAULTS[name] and name not in FIXED_BY_FILES):
             continue
         text = format_cell(value)
@@ -1305,9 +1249,8 @@ def name_certainty(report: Report, finding: Finding) -> str:
 def advise_option(report: Report, finding: Finding) -> tuple[str, str]:
     """What would make an answer surer, and the option of a sweep that does: `For an interval, three rounds`,
     `--rounds 3`. Both empty where nothing is known to."""
-    remedy = finding.remedy
-    if remedy is not None:
-        return _describe_remedy(remedy), f"{_name_remedy_option(remedy)} {remedy.rounds}"
+    if finding.remedy is not None:
+        return _describe_remedy(finding.remedy), _format_remedy_option(finding.remedy)
     codes = {warned.code for warned in report.warnings}
     if not finding.claims or finding.word == "sure":
         return "", ""

@@ -329,10 +329,7 @@ class RunningRound:
         if status == "ok":
             self.forecast.note_duration(place, took_s)
         rows = self._emit_rows(records)
-        if unit.is_group:
-            view.show_group_end(number, total, self._format_label(place), rows)
-        else:
-            view.show_trial_end(number, total, self._format_label(place), rows[0])
+        view.show_unit_end(number, total, self._format_label(place), rows)
         view.show_table(state.make_live_report)
         return status
 

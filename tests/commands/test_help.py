@@ -15,7 +15,7 @@ from place import Place
 import gpubench
 from gpubench.cli import app
 
-COMMANDS = [(), ("sweep",), ("table",), ("data", "make")]
+COMMANDS = [(), ("sweep",), ("data", "make")]
 
 
 @pytest.mark.slow
@@ -38,21 +38,16 @@ def test_help_names_the_commands(place: Place) -> None:
     assert place.run("--version").stdout == f"gpubench {gpubench.__version__}\n"
 
 
-def test_help_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [(["sweep", "--help"], {"torch", "pandas", "numpy", "psutil"}), (["--help"], {"msgspec", "numpy"})],
+)
+def test_help_imports_nothing_heavy(arguments: list[str], heavy: set[str]) -> None:
+    """The list of commands not even what checks values."""
     code = (
         "import sys; from gpubench.cli.app import app\n"
-        "try: app(['sweep', '--help'], standalone_mode=False)\n"
-        "finally: print({'torch', 'pandas', 'numpy', 'psutil'} & set(sys.modules))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.endswith("set()\n")
-
-
-def test_the_list_of_commands_needs_no_checker_of_values() -> None:
-    code = (
-        "import sys; from gpubench.cli.app import app\n"
-        "try: app(['--help'], standalone_mode=False)\n"
-        "finally: print({'msgspec', 'numpy'} & set(sys.modules))"
+        f"try: app({arguments}, standalone_mode=False)\n"
+        f"finally: print({heavy} & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.endswith("set()\n")
@@ -61,13 +56,13 @@ def test_the_list_of_commands_needs_no_checker_of_values() -> None:
 def test_what_a_command_declares_is_what_its_function_takes() -> None:
     """The parameters are handed on by name, which no checker of types follows."""
     checked = 0
-    for entry in (*app.COMMANDS.values(), *app.DATA_COMMANDS.values()):
-        names = inspect.getclosurevars(entry.run).nonlocals if inspect.isfunction(entry.run) else {}
+    for entry in (*app.app.registered_commands, *app.data.registered_commands):
+        names = inspect.getclosurevars(entry.callback).nonlocals
         if "module" in names:
             works = getattr(
                 importlib.import_module(f"gpubench.commands.{names['module']}"), names["function"]
             )
-            declared = inspect.signature(entry.run).parameters.keys() - names["forms"].keys()
+            declared = inspect.signature(entry.callback).parameters.keys() - names["forms"].keys()
             inspect.signature(works).bind(**dict.fromkeys([*declared, *(["form"] if names["forms"] else [])]))
             checked += 1
     assert checked >= 10

@@ -13,7 +13,6 @@ from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import predict as predict_command
-from gpubench.schema.record import Record
 
 
 @pytest.fixture
@@ -49,15 +48,6 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
     assert asked.code == 0
 
 
-def test_elsewhere_it_says_whose_results_they_are(tmp_path: Path, asked: Asked) -> None:
-    mine = folder(tmp_path / "one", alone(16), alone(32))
-    other = folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
-    text = asked(mine, other, jobs=TWO)
-    assert text.startswith(f"By results of {SAID} (2 GPUs, 8 CPUs), which")
-    assert "Results of Titan, 12,196 MiB" in text
-    assert "9.00" not in text
-
-
 @pytest.mark.usefixtures("far")
 def test_rows_lie_in_several_folders_or_wherever_sweeps_put_them(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
@@ -86,19 +76,6 @@ def test_other_gpus_will_do_and_other_workers_are_told(tmp_path: Path, asked: As
     assert "6.00 s of GPU 1" in text
     assert "2 of 2: would have 4 workers" in text
     assert "1 of 2: would" not in text
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("far")
-def test_no_answer_from_rows_beside_other_work_is_likely(tmp_path: Path, asked: Asked) -> None:
-    """Of three processes, one of which was disturbed; whatever the answer."""
-    busy = 1.5
-    runs = [alone(batch, busy=busy, seed=seed) for batch in (16, 32) for seed in (7, 9)]
-    assert "overlap (likely, " in asked(folder(tmp_path / "quiet", *runs), jobs=TWO)
-    busy_run = alone(16, busy=busy, seed=8, doubts={"other-load": "Busy."})
-    text = asked(folder(tmp_path / "busy", *runs, busy_run), jobs=TWO)
-    assert "overlap (unknown, " in text
-    assert "has warnings (other-load)." in text
 
 
 # ---- several groups ----
@@ -165,33 +142,13 @@ def test_the_published_log(asked: Asked) -> None:
     assert " 22.22 1.97 2.52 -22 " in ran
 
 
-def test_rows_of_other_images_answer_for_no_job(asked: Asked) -> None:
-    """Of the built-in data the log knows nothing; unasked, its own are meant."""
-    jobs = [*LOG[:2], "batch_size=128,gpu_ids=2+3"]
-    text = asked(committed.folder("titan-xp-2021"), jobs=jobs, model="mobilenet_v2", data="procedural")
-    assert text.count("was not measured alone") == 3
-    assert asked.code == 4
-
-
 # ---- no answer ----
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("far")
-@pytest.mark.parametrize(
-    ("record", "why"),
-    [
-        (alone(64), r"resize 32 was not measured alone\."),
-        (alone(32, status="oom"), r"32 alone ended as out of memory\.|out of memory alone"),
-        (
-            structs.replace(alone(32, data={"fingerprint": "other"}), config_id="c1"),
-            r"32 was not measured alone\.",
-        ),
-    ],
-)
-def test_a_job_that_was_not_measured_alone(tmp_path: Path, asked: Asked, record: Record, why: str) -> None:
-    place = folder(tmp_path, alone(16), record)
-    assert re.search(why, asked(place, jobs=TWO))
+def test_rows_of_other_images_answer_for_no_job(tmp_path: Path, asked: Asked) -> None:
+    other = structs.replace(alone(32, data={"fingerprint": "other"}), config_id="c1")
+    assert "32 was not measured alone." in asked(folder(tmp_path, alone(16), other), jobs=TWO)
     assert asked.code == 4
 
 
@@ -235,6 +192,7 @@ def test_rows_of_the_cpu_answer_for_jobs_on_the_cpu(tmp_path: Path, asked: Asked
         ),
         (["--job", "batch=16"], 2, "did you mean batch_size?"),
         (["--pairs", "here"], 2, "there are no jobs to pair"),
+        (["--copies", "2", "--bad-images", "some"], 2, "unknown --bad-images 'some': valid: fail, skip\n"),
     ],
 )
 def test_errors_are_one_line(

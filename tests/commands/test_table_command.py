@@ -6,62 +6,45 @@ import csv
 import io
 import json
 import shlex
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import committed
 import pytest
 from fixed_folder import fixed
+from place import Place
 from swept import swept
-from warm_command import WarmCommand
-
-Table = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def table(warm_command: WarmCommand) -> Table:
-    """Runs `gpubench table` with these arguments."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return warm_command.run(
-            ("table", *arguments), cwd=Path.cwd(), env={"PATH": "/usr/bin:/bin"}, timeout=60
-        )
-
-    return run
-
-
-def read_json(table: Table, *arguments: str) -> Any:
-    ended = table(*arguments, "--json")
+def read_json(place: Place, *arguments: str) -> Any:
+    ended = place.run("table", *arguments, "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     return json.loads(ended.stdout)
 
 
-def test_columns_on_request(table: Table) -> None:
+def test_columns_on_request(place: Place) -> None:
     folder = str(committed.folder("h200x4-2026"))
-    ended = table(folder, "--columns", "power_w,-data_wait_pct")
+    ended = place.run("table", folder, "--columns", "power_w,-data_wait_pct")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "power" in ended.stdout
     assert "wait" not in ended.stdout
     names = [
         cell["column"]
-        for cell in read_json(table, folder, "--columns", "all")["reports"][0]["table"][0]["rows"][0]["cells"]
+        for cell in read_json(place, folder, "--columns", "all")["reports"][0]["table"][0]["rows"][0]["cells"]
     ]
     assert {"batch_size", "epoch_time_growth_pct", "gpu_util_pct", "top1_pct"} <= set(names)
 
 
-def test_a_column_that_is_none_names_the_nearest(table: Table) -> None:
-    ended = table(str(committed.folder("h200x4-2026")), "--columns", "-powr_w")
+def test_a_column_that_is_none_names_the_nearest(place: Place) -> None:
+    ended = place.run("table", str(committed.folder("h200x4-2026")), "--columns", "-powr_w")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("gpubench: unknown column 'powr_w'")
     assert ended.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_the_answer_of_a_folder_is_in_every_form_the_same(table: Table) -> None:
+def test_the_answer_of_a_folder_is_in_every_form_the_same(place: Place) -> None:
     folder = str(committed.folder("h200x2-2026"))
-    (report,) = read_json(table, folder)["reports"]
+    (report,) = read_json(place, folder)["reports"]
     finding = report["findings"][0]
     assert (finding["question"], finding["verdict"], finding["choice"]["is_firm"]) == (
         "batch_size",
@@ -70,7 +53,7 @@ def test_the_answer_of_a_folder_is_in_every_form_the_same(table: Table) -> None:
     )
     best = report["rows"][[row["row"] for row in report["rows"]].index(finding["choice"]["row"])]
     assert best["fields"] == {"gpus": 2, "strategy": "ddp", "batch_size": 128}
-    shown = {form: table(folder, *form) for form in ((), ("--markdown",), ("--why",))}
+    shown = {form: place.run("table", folder, *form) for form in ((), ("--markdown",), ("--why",))}
     for ended in shown.values():
         assert (ended.returncode, ended.stderr) == (0, "")
         assert " on 2 GPUs (ddp)" in " ".join(ended.stdout.split())
@@ -84,37 +67,33 @@ def test_the_answer_of_a_folder_is_in_every_form_the_same(table: Table) -> None:
 
 
 @pytest.mark.slow
-def test_best_is_a_command_that_a_sweep_takes(
-    table: Table, warm_command: WarmCommand, tmp_path: Path
-) -> None:
+def test_best_is_a_command_that_a_sweep_takes(place: Place) -> None:
     folder = str(committed.folder("h200-until-top1-2026"))
-    command = table(folder, "--best").stdout
+    command = place.run("table", folder, "--best").stdout
     program, *arguments = shlex.split(command)
     assert program == "gpubench"
     assert "--batch-size 128 " in command
     assert "--until-top1 60" in command
-    (best,) = read_json(table, folder, "--best")["best"]
+    (best,) = read_json(place, folder, "--best")["best"]
     assert best["command"] == [program, *arguments]
     assert (best["name"], best["fields"]["batch_size"]) == ("mobilenet_v2-until-top1", 128)
 
-    swept(tmp_path / "mine", "mine", "16,32")
-    _, *arguments = shlex.split(table(str(tmp_path / "mine"), "--best").stdout)
-    planned = warm_command.run(
-        (*arguments, "-n", "--out", "x"), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60
-    )
+    swept(place.home / "mine", "mine", "16,32")
+    _, *arguments = shlex.split(place.run("table", str(place.home / "mine"), "--best").stdout)
+    planned = place.run(*arguments, "-n", "--out", "x")
     assert (planned.returncode, planned.stderr) == (0, "")
     assert "1 trial" in planned.stdout
 
 
-def test_a_condition_that_no_row_meets_is_told(table: Table) -> None:
+def test_a_condition_that_no_row_meets_is_told(place: Place) -> None:
     folder = str(committed.folder("h200x2-2026"))
-    ended = table(folder, "--where", "batch_size>4096")
+    ended = place.run("table", folder, "--where", "batch_size>4096")
     assert (ended.returncode, ended.stdout) == (4, "")
     assert ended.stderr == "gpubench: no row meets batch_size>4096\n"
 
 
-def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:
-    ended = table(str(committed.folder("h200-pairs-rounds-2026")), "--best")
+def test_where_nothing_is_recommended_it_says_so(place: Place) -> None:
+    ended = place.run("table", str(committed.folder("h200-pairs-rounds-2026")), "--best")
     assert (ended.returncode, ended.stdout) == (4, "")
     assert ended.stderr.startswith("gpubench: no table recommends")
 
@@ -127,33 +106,33 @@ def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:
         (["--csv", "--json"], "--csv and --json are two forms of the same; give one of them"),
     ],
 )
-def test_what_does_not_go_together(table: Table, arguments: list[str], why: str) -> None:
-    ended = table(str(committed.folder("h200x4-2026")), *arguments)
+def test_what_does_not_go_together(place: Place, arguments: list[str], why: str) -> None:
+    ended = place.run("table", str(committed.folder("h200x4-2026")), *arguments)
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"gpubench: {why}\n")
 
 
-def test_rows_that_are_chosen_are_counted_wherever_they_go(table: Table) -> None:
+def test_rows_that_are_chosen_are_counted_wherever_they_go(place: Place) -> None:
     folder = str(committed.folder("h200x2-2026"))
     options = ("--where", "batch_size>=64", "--sort=-images_per_s")
-    ended = table(folder, "--csv", *options)
+    ended = place.run("table", folder, "--csv", *options)
     lines = list(csv.DictReader(io.StringIO(ended.stdout)))
     assert len(lines) == 12
     times = [float(line["images_per_s"]) for line in lines]
     assert times == sorted(times, reverse=True)
     said = "12 of 18 rows shown where batch_size>=64, sorted by images_per_s downward; findings and warnings are of all"
     assert ended.stderr == f"gpubench: mobilenet_v2-2gpu: {said} rows\n"
-    (report,) = read_json(table, folder, *options)["reports"]
+    (report,) = read_json(place, folder, *options)["reports"]
     assert report["selection"]["rows"] == 12
 
 
-def test_of_several_folders_one_that_can_not_be_read_is_named(table: Table, tmp_path: Path) -> None:
-    folder = fixed(tmp_path / "fixed")
+def test_of_several_folders_one_that_can_not_be_read_is_named(place: Place) -> None:
+    folder = fixed(place.home / "fixed")
     record = min((folder / "records").glob("*/*.json"))
     record.write_bytes(record.read_bytes()[:200])
-    ended = table(str(tmp_path / "nothing"), str(folder), str(committed.folder("h200x4-2026")))
+    ended = place.run("table", str(place.home / "nothing"), str(folder), str(committed.folder("h200x4-2026")))
     assert ended.returncode == 4
     damaged, missing = ended.stderr.splitlines()
     assert f"{record.name} is left out" in damaged
-    assert missing.startswith(f"gpubench: {tmp_path / 'nothing'} is not a results folder")
+    assert missing.startswith(f"gpubench: {place.home / 'nothing'} is not a results folder")
     assert ended.stdout.startswith("fixed: fixed - ")
     assert "h200x4-2026: resnet34-4gpu - " in ended.stdout

@@ -22,7 +22,7 @@ from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions, RunOptions
 from gpubench.render.live import QuietView
-from gpubench.render.running import describe_trial_end
+from gpubench.render.running import describe_unit_end
 from gpubench.results.rows import make_row
 from gpubench.run.limits import Limits
 from gpubench.run.max_batch import find_known_memory_edge, list_max_batch_searches, search_max_batch
@@ -131,8 +131,8 @@ def test_the_line_leads_to_the_edge_in_a_few_tries_that_tell_of_memory_alone(tmp
     assert tried(card) == [1134, 1150]
     results = work.runner.results
     ran = [row for record in results.read_records() if (row := make_row(record)).batch_size == 1_134]
-    assert [describe_trial_end(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
-    assert "epoch" in describe_trial_end(1, 1, "x", row_with(ran[0], experiment="one"))
+    assert [describe_unit_end(1, 1, "x", [row]) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
+    assert "epoch" in describe_unit_end(1, 1, "x", [row_with(ran[0], experiment="one")])
     folder = analyze(results)
     one, tries = (make_table_report(folder, table) for table in folder.tables)
     assert {column.name for column in one.columns} >= {"epoch_time_s", "memory_gib"}
