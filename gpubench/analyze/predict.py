@@ -27,7 +27,7 @@ from gpubench.plan.groups import format_group_label, format_trial_labels
 from gpubench.plan.plan import Job, Unit, expand_experiment
 from gpubench.plan.resolve import ResolvedTrial, resolve_unit_trials
 from gpubench.plan.skips import NodeCapacity, find_skip_reason
-from gpubench.plan.slowdowns import SLICING, GroupSlowdownPrediction, JobDemand, predict_slowdowns
+from gpubench.plan.slowdowns import SLICING, JobDemand, predict_slowdowns
 from gpubench.plan.state import collect_out_of_memory
 from gpubench.plan.stored_machine import RecordedSources, StoredMachine, choose_measured_machine
 from gpubench.plan.sweep_options import ExperimentOptions
@@ -123,14 +123,18 @@ def compute_gpu_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def predict_job_slowdowns(
-    rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Summary
-) -> GroupSlowdownPrediction | None:
-    """What jobs with these rows alone do to each other on these GPUs and CPUs; None where a time is not known."""
-    demands = [make_demand(row, place, alone) for row, place in zip(rows, places, strict=True)]
-    known = [demand for demand in demands if demand is not None]
-    if len(known) < len(demands):
-        return None
-    return predict_slowdowns(known, SLICING if any(row["mps"] != "on" for row in rows) else 0.0)
+    group: str, rows: Mapping[str, Row], places: Sequence[ResolvedTrial], alone: Summary
+) -> PredictedGroup | NoPrediction:
+    """What jobs, by their names, with these rows alone do to each other on these GPUs and CPUs."""
+    demands = {
+        name: demand
+        for (name, row), place in zip(rows.items(), places, strict=True)
+        if (demand := make_demand(row, place, alone))
+    }
+    if len(demands) < len(rows):
+        return NoPrediction(name=group, why=(PredictionNote("no-time"),))
+    takes_turns = any(row["mps"] != "on" for row in rows.values())
+    return predict_slowdowns(group, demands, SLICING if takes_turns else 0.0)
 
 
 # ---- which row stands for a job ----
@@ -350,34 +354,23 @@ def predict_group_slowdowns(
         why = [replace(note, figures={**note.figures, "job": job}) for job, note in lacking.items()]
         return NoPrediction(name=name, why=tuple(why))
     found = [match for match in matches[kind] if not isinstance(match, PredictionNote)]
-    rows = [row for row, _ in found]
-    predicted = predict_job_slowdowns(rows, places, alone[kind])
-    if predicted is None:
-        return NoPrediction(name=name, why=(PredictionNote("no-time"),))
-    if predicted.unknown:  # the rest of it would be taken for nothing
-        return NoPrediction(
-            name=name, why=(PredictionNote("unknown-needs", {"resources": predicted.unknown}),)
+    job_names = [
+        f"{job.membership.name if job.membership else ''}: {title}"
+        for job, title in zip(unit.jobs, names, strict=True)
+    ]
+    rows = dict(zip(job_names, (row for row, _ in found), strict=True))
+    prediction = predict_job_slowdowns(name, rows, places, alone[kind])
+    if isinstance(prediction, NoPrediction):
+        return prediction
+    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in found))
+    jobs = [
+        replace(job, notes=tuple(notes), measured=slowdown)
+        for job, (_, notes), slowdown in zip(
+            prediction.jobs, found, measured.get(key, (None,) * len(found)), strict=True
         )
-    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row in rows))
-    slowdowns = zip(predicted.slowdowns, measured.get(key, (None,) * len(rows)), strict=True)
-    jobs = tuple(
-        PredictedJob(
-            name=f"{job.membership.name}: {title}" if job.membership else title,
-            alone_s=row["epoch_time_s"],
-            slowdown=slowdown,
-            notes=tuple(notes),
-            measured=seen,
-        )
-        for job, title, (row, notes), (slowdown, seen) in zip(unit.jobs, names, found, slowdowns, strict=True)
-    )
-    return PredictedGroup(
-        name=name,
-        jobs=jobs,
-        word="likely" if all(map(_has_reliable_time, rows)) else "unknown",
-        waits_for=predicted.waits_for,
-        least_s=predicted.least_s,
-        is_upper_bound=predicted.is_upper_bound,
-    )
+    ]
+    is_likely = all(_has_reliable_time(row) for row, _ in found)
+    return replace(prediction, jobs=tuple(jobs), word="likely" if is_likely else "unknown")
 
 
 def _has_reliable_time(row: Row) -> bool:

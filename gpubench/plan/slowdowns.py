@@ -13,9 +13,11 @@ more to them, and with one that has less.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictedJob, PredictionNote
 
 SLICING = 0.115
 """Part of a GPU's time that goes to switching between the processes that share it, where they take turns.
@@ -48,25 +50,16 @@ class JobDemand:
     """Whether it has several ranks whose wait for each other's gradients was not measured."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GroupSlowdownPrediction:
-    """What jobs do to each other; the figures are those of `core.prediction.PredictedGroup`."""
-
-    slowdowns: tuple[float, ...]
-    waits_for: tuple[str, ...]
-    least_s: Mapping[str, float]
-    is_upper_bound: bool
-    unknown: tuple[str, ...]
-    """`cpu`, `gpu`: what jobs share while the need of one of them is not known. It counts as nothing here."""
-
-
-def predict_slowdowns(demands: Sequence[JobDemand], slicing: float = SLICING) -> GroupSlowdownPrediction:
+def predict_slowdowns(
+    group: str, demands: Mapping[str, JobDemand], slicing: float = SLICING
+) -> PredictedGroup | NoPrediction:
     """What two jobs or more with these demands do to each other when they run at the same time.
 
-    `slicing`: part of a shared GPU's time that is lost.
+    `demands`: of each job, by its name. `slicing`: part of a shared GPU's time that is lost. No prediction where the
+    need of a job for what it shares is not known: it would be taken for nothing.
     """
     capacity: dict[Resource, float] = {}
-    for demand in demands:
+    for demand in demands.values():
         capacity["cpu", demand.cpu_ids] = max(demand.cpus, capacity.get(("cpu", demand.cpu_ids), 0.0))
         capacity |= {("gpu", gpu): 1.0 for gpu in demand.gpus}
     # Work on the CPUs is work on every set of CPUs that a job's own lie in: of each, there is no more than it has.
@@ -76,41 +69,46 @@ def predict_slowdowns(demands: Sequence[JobDemand], slicing: float = SLICING) ->
             for kind, which in capacity
             if (demand.cpu_ids <= which if kind == "cpu" else which in demand.gpus)
         }
-        for demand in demands
+        for demand in demands.values()
     ]
+    shared = {r: seconds for r in capacity if len(seconds := [need[r] for need in needs if r in need]) > 1}
+    if unknown := sorted({kind for (kind, _), seconds in shared.items() if None in seconds}):
+        return NoPrediction(name=group, why=(PredictionNote("unknown-needs", {"resources": tuple(unknown)}),))
     uses = [
         {r: min(1.0, seconds / (demand.epoch_time_s * capacity[r])) for r, seconds in need.items() if seconds}
-        for demand, need in zip(demands, needs, strict=True)
+        for demand, need in zip(demands.values(), needs, strict=True)
     ]
-    most = {}
+    paces: list[dict[Resource, float]] = [{} for _ in uses]
     for resource in capacity:
         wants = [use[resource] for use in uses if resource in use]
-        if resource[0] == "gpu":
-            most[resource] = compute_fair_share(wants, 1.0 - slicing if len(wants) > 1 else 1.0)
-    sums = {r: math.fsum(use.get(r, 0.0) for use in uses) for r in capacity if r[0] == "cpu"}
-    paces = [
-        {r: min(1.0, 1 / sums[r] if r in sums else most[r] / part) for r, part in use.items()} for use in uses
-    ]
+        share = compute_fair_share(wants, 1.0 - slicing if len(wants) > 1 else 1.0)
+        for pace, use in zip(paces, uses, strict=True):
+            if want := use.get(resource):
+                pace[resource] = min(1.0, 1 / math.fsum(wants) if resource[0] == "cpu" else share / want)
     slowest = [min(pace.values(), default=1.0) for pace in paces]
-    shared = {r: seconds for r in capacity if len(seconds := [need[r] for need in needs if r in need]) > 1}
     waits_for = {
         resource[0]
         for pace, least in zip(paces, slowest, strict=True)
         for resource, allowed in pace.items()
         if least < 1 - HELD and allowed <= least + HELD
     }
-    names = make_resource_names(shared)
-    return GroupSlowdownPrediction(
-        slowdowns=tuple(1 / pace for pace in slowest),
+    sets = [resource for resource in shared if resource[0] == "cpu"]
+    names = {resource: "cpu" if len(sets) == 1 else f"cpu {number}" for number, resource in enumerate(sets)}
+    return PredictedGroup(
+        name=group,
+        jobs=tuple(
+            PredictedJob(name=name, alone_s=demand.epoch_time_s, slowdown=1 / pace)
+            for (name, demand), pace in zip(demands.items(), slowest, strict=True)
+        ),
         waits_for=tuple(sorted(waits_for)),
         least_s={
-            names[r]: math.fsum(s for s in seconds if s is not None) / capacity[r]
-            for r, seconds in shared.items()
-            if None not in seconds
+            names.get(resource, f"gpu {resource[1]}"): math.fsum(map(float, seconds)) / capacity[resource]
+            for resource, seconds in shared.items()
         },
         is_upper_bound="gpu" in waits_for
-        and any(d.has_unmeasured_wait and any(("gpu", gpu) in shared for gpu in d.gpus) for d in demands),
-        unknown=tuple(sorted({r[0] for r, seconds in shared.items() if None in seconds})),
+        and any(
+            d.has_unmeasured_wait and any(("gpu", gpu) in shared for gpu in d.gpus) for d in demands.values()
+        ),
     )
 
 
@@ -126,10 +124,3 @@ def compute_fair_share(wants: Iterable[float], available: float = 1.0) -> float:
             return share
         available -= want
     return math.inf
-
-
-def make_resource_names(resources: Iterable[Resource]) -> dict[Resource, str]:
-    """`gpu 0`; `cpu`, or `cpu 0`, `cpu 1` where jobs share several sets of CPUs."""
-    sets = [resource for resource in resources if resource[0] == "cpu"]
-    names = {resource: "cpu" if len(sets) == 1 else f"cpu {number}" for number, resource in enumerate(sets)}
-    return {resource: names.get(resource, f"gpu {resource[1]}") for resource in resources}

@@ -38,56 +38,64 @@ def demand(**changes: Any) -> slowdowns.JobDemand:
 # ---- the model ----
 
 
+def predict_slowdowns(*demands: slowdowns.JobDemand, slicing: float = slowdowns.SLICING) -> PredictedGroup:
+    group = slowdowns.predict_slowdowns("jobs", {str(n): job for n, job in enumerate(demands)}, slicing)
+    assert isinstance(group, PredictedGroup)
+    return group
+
+
+def list_slowdowns(group: PredictedGroup) -> list[float]:
+    return [job.slowdown for job in group.jobs]
+
+
 def test_a_shared_gpu_is_divided_less_what_switching_costs() -> None:
-    found = slowdowns.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)])
-    assert found.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
-    assert found.waits_for == ("gpu",)
-    assert found.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
-    under_mps = slowdowns.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)], slicing=0.0)
-    assert under_mps.slowdowns == pytest.approx([1.5, 1.5])
-    by_itself = slowdowns.predict_slowdowns([demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0)])
-    assert by_itself.slowdowns == (1.0, 1.0)
+    group = predict_slowdowns(demand(cpu_s=1.0), demand(cpu_s=1.0))
+    assert list_slowdowns(group) == pytest.approx([0.75 / (0.885 / 2)] * 2)
+    assert group.waits_for == ("gpu",)
+    assert group.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
+    under_mps = predict_slowdowns(demand(cpu_s=1.0), demand(cpu_s=1.0), slicing=0.0)
+    assert list_slowdowns(under_mps) == pytest.approx([1.5, 1.5])
+    by_itself = predict_slowdowns(demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0))
+    assert list_slowdowns(by_itself) == [1.0, 1.0]
 
 
 def test_what_a_job_leaves_over_is_shared_again() -> None:
-    found = slowdowns.predict_slowdowns(
-        [demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0)], slicing=0.0
-    )
-    assert found.slowdowns == pytest.approx([1.0, 1 / 0.9])
+    group = predict_slowdowns(demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0), slicing=0.0)
+    assert list_slowdowns(group) == pytest.approx([1.0, 1 / 0.9])
     assert slowdowns.compute_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
     assert slowdowns.compute_fair_share([0.5, 0.5]) == float("inf")
 
 
 def test_full_cpus_slow_all_jobs_down_alike_and_the_fullest_resource_sets_the_pace() -> None:
-    found = slowdowns.predict_slowdowns([demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,))])
-    assert found.slowdowns == pytest.approx([1.5, 1.5])
-    assert found.waits_for == ("cpu",)
-    assert found.least_s == pytest.approx({"cpu": 6.0})
-    both = slowdowns.predict_slowdowns([demand(cpu_s=32.0), demand(cpu_s=16.0)])
-    assert both.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
+    group = predict_slowdowns(demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,)))
+    assert list_slowdowns(group) == pytest.approx([1.5, 1.5])
+    assert group.waits_for == ("cpu",)
+    assert group.least_s == pytest.approx({"cpu": 6.0})
+    both = predict_slowdowns(demand(cpu_s=32.0), demand(cpu_s=16.0))
+    assert list_slowdowns(both) == pytest.approx([0.75 / (0.885 / 2)] * 2)
 
 
 def test_jobs_on_cpus_of_their_own_share_nothing_and_those_inside_a_set_count_there() -> None:
     halves = frozenset(range(4)), frozenset(range(4, 8))
     apart = [demand(cpu_s=16.0, cpus=4.0, cpu_ids=ids, gpus=(), gpu_s=None) for ids in halves]
-    assert slowdowns.predict_slowdowns(apart).slowdowns == (1.0, 1.0)
-    assert slowdowns.predict_slowdowns(apart).least_s == {}
-    inside = slowdowns.predict_slowdowns([apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None)])
-    assert inside.slowdowns == pytest.approx([1.5, 1.5])
+    group = predict_slowdowns(*apart)
+    assert (list_slowdowns(group), group.least_s) == ([1.0, 1.0], {})
+    inside = predict_slowdowns(apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None))
+    assert list_slowdowns(inside) == pytest.approx([1.5, 1.5])
 
 
-def test_what_is_not_known_of_a_shared_resource_is_told() -> None:
-    found = slowdowns.predict_slowdowns([demand(cpu_s=None), demand()])
-    assert found.unknown == ("cpu",)
-    assert "cpu" not in found.least_s
-    assert slowdowns.predict_slowdowns([demand(gpus=(0,)), demand(gpus=(1,))]).unknown == ()
+def test_where_the_need_of_a_shared_resource_is_not_known_nothing_is_predicted() -> None:
+    lacking = slowdowns.predict_slowdowns("jobs", {"a": demand(cpu_s=None), "b": demand()})
+    assert isinstance(lacking, NoPrediction)
+    assert lacking.why[0].figures == {"resources": ("cpu",)}
+    assert predict_slowdowns(demand(gpus=(0,), gpu_s=None), demand(gpus=(1,))).waits_for == ()
 
 
 def test_unmeasured_waits_on_a_full_gpu_make_it_an_upper_bound() -> None:
     ranks = demand(gpus=(0, 1), has_unmeasured_wait=True)
-    assert slowdowns.predict_slowdowns([ranks, demand()]).is_upper_bound
-    assert not slowdowns.predict_slowdowns([ranks, demand(gpus=(2,))]).is_upper_bound
-    assert not slowdowns.predict_slowdowns([demand(), demand()]).is_upper_bound
+    assert predict_slowdowns(ranks, demand()).is_upper_bound
+    assert not predict_slowdowns(ranks, demand(gpus=(2,))).is_upper_bound
+    assert not predict_slowdowns(demand(), demand()).is_upper_bound
 
 
 def with_result(record: Record, **figures: Any) -> Record:

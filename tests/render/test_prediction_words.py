@@ -10,6 +10,7 @@ import scripted
 from gpubench.analyze import predict
 from gpubench.analyze.predict import Predictions
 from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictedJob, PredictionNote
+from gpubench.plan import slowdowns
 from gpubench.plan.stored_machine import StoredMachine
 from gpubench.render import prediction
 
@@ -69,11 +70,6 @@ def test_markdown_escapes() -> None:
     assert row.split(" | ")[1:] == ["4.00", "6.78", "1.69", "1.70", "0 |"]
 
 
-def test_errors_and_the_gain_follow_from_slowdowns() -> None:
-    assert (GROUP.overlap, round(GROUP.overlap_gain, 2)) == ("some", 0.59)
-    assert [job.error_pct and round(job.error_pct, 1) for job in GROUP.jobs] == [-0.3, None]
-
-
 def test_what_was_predicted_before_has_a_gain_alone() -> None:
     jobs = tuple(PredictedJob(name=name, alone_s=1.0, slowdown=2.0, measured=2.5) for name in "ab")
     assert prediction.list_group_sentences(PredictedGroup(name="", jobs=jobs)) == [
@@ -88,5 +84,6 @@ def test_every_note_has_words() -> None:
         )
         == "would have 4 cpus, had an unknown number alone"
     )
-    codes = set(re.findall(r'Note\(\s*"([^"]+)"', Path(predict.__file__).read_text()))
+    sources = "".join(Path(module.__file__).read_text() for module in (predict, slowdowns))
+    codes = set(re.findall(r'Note\(\s*"([^"]+)"', sources))
     assert codes == set(prediction.NOTES)
