@@ -97,12 +97,12 @@ class LogMeans:
         np.maximum.at(most, number, logs)
         return cls(count=count, mean=mean, variance=np.where((least == most) & (count > 1), 0.0, variance))
 
-    def compute_half_width(self) -> Floats:
-        """Half the width of the 95 % interval of each mean; NaN under two values."""
+    def compute_interval_ends(self) -> tuple[Floats, Floats]:
+        """Both ends of the 95 % interval of each geometric mean; NaN under two values, or where one is infinite."""
         half, has_several = np.full(len(self.count), np.nan), self.count > 1
         count, variance = self.count[has_several], self.variance[has_several]
         half[has_several] = compute_t_quantile(1 - ALPHA / 2, count - 1) * np.sqrt(variance / count)
-        return half
+        return LogRatios(log=self.mean, half=half).compute_ends()
 
 
 @dataclass(frozen=True, kw_only=True)

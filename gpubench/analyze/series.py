@@ -270,16 +270,15 @@ class EncodedFields:
         fields = self.list_differing_fields(free)
         machines = self.codes["machine"]
         several = [machines] if len(np.unique(machines[machines >= 0])) > 1 else []
-        shown = [field for field in fields if not self._is_implied(field, fields)]
+        # A series need not be named by what other fields determine.
+        sources = {field: [other for other in FOLLOWS.get(field, ()) if other in fields] for field in fields}
+        shown = [
+            field for field in fields if not (sources[field] and self.is_determined(field, sources[field]))
+        ]
         codes = {field: self.encode_workload_field(field, free) for field in fields}
         # A planned row, which lacks what the machine settles, joins the series that it will be of.
         every = combine_codes(len(self), [*codes.values(), *several])
         return combine_codes(len(self), [*(codes[field] for field in shown), *several]), every
-
-    def _is_implied(self, field: str, fields: Collection[str]) -> bool:
-        """Whether a series need not be named by `field`: other ones of `fields` determine it."""
-        sources = [other for other in FOLLOWS.get(field, ()) if other in fields]
-        return bool(sources) and self.is_determined(field, sources)
 
     def is_fair_step(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> Mask:
         """Whether what moves along between neighbours of a series may; both are places of rows.

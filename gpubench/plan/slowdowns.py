@@ -102,7 +102,8 @@ def predict_slowdowns(
         ),
         waits_for=tuple(sorted(waits_for)),
         least_s={
-            names.get(resource, f"gpu {resource[1]}"): math.fsum(map(float, seconds)) / capacity[resource]
+            names.get(resource, f"gpu {resource[1]}"): math.fsum(s for s in seconds if s is not None)
+            / capacity[resource]
             for resource, seconds in shared.items()
         },
         is_upper_bound="gpu" in waits_for
