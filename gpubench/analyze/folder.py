@@ -497,12 +497,13 @@ def make_summary_with_sharing(folder: Folder) -> Summary:
         claims = decide_claims(sharing.make_claims(rows))
         gains = sharing.compute_overlap_gains(rows, claims)
         summary.loc[gains.index, gains.columns] = gains
+        has_gain = summary["overlap_gain"].notna()
         for finding in sharing.make_findings(rows, claims):
             words |= {
                 row: group.overlaps[0] if len(group.overlaps) == 1 else "unknown"
                 for group in finding.groups
                 for row in group.rows
-                if group.work is not None or pd.notna(summary.at[row, "overlap_gain"])
+                if group.work is not None or has_gain[row]
             }
     return summary.assign(sharing=pd.Series(words, index=summary.index, dtype=object))
 

@@ -129,7 +129,7 @@ def compute_overlap_gains(rows: TableRows, claims: Sequence[Claim]) -> pd.DataFr
         )
         if not is_whole or repeats.max() < 2:
             continue
-        gain, half = (float((1 / slowdowns).sum()) - 1) / (len(jobs) - 1), math.nan
+        gain, low, high = (float((1 / slowdowns).sum()) - 1) / (len(jobs) - 1), math.nan, math.nan
         evidence = work.get(group.rows[0])
         if evidence is not None and evidence.welch is not None:
             if repeats.nunique() > 1:
@@ -139,11 +139,8 @@ def compute_overlap_gains(rows: TableRows, claims: Sequence[Claim]) -> pd.DataFr
             nodes = [compute_node_shares([key[2] for key in keys]) for keys in (common, *baselines)]
             if all(share == nodes[0] for share in nodes):
                 half = compute_interval_half_width(evidence.welch, ALPHA / 2)
-        ends = (
-            (math.exp(evidence.center + end) - 1) / (len(jobs) - 1) if evidence else math.nan
-            for end in (-half, half)
-        )
-        gains |= dict.fromkeys(group.rows, (gain, *ends))
+                low, high = ((math.exp(evidence.center + end) - 1) / (len(jobs) - 1) for end in (-half, half))
+        gains |= dict.fromkeys(group.rows, (gain, low, high))
     names = ["overlap_gain", "overlap_gain_low", "overlap_gain_high"]
     return pd.DataFrame.from_dict(gains, orient="index", columns=names, dtype="float64")
 

@@ -18,10 +18,8 @@ from gpubench.analyze import predict
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.grid import to_python_value
 from gpubench.analyze.predict import Predictions
-from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup
 from gpubench.plan import slowdowns
-from gpubench.plan.stored_machine import choose_measured_machine
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema.record import Record
 
@@ -237,9 +235,6 @@ def test_what_is_lacking_is_told(tmp_path: Path) -> None:
 def test_unknown_needs_and_times_are_refused(tmp_path: Path) -> None:
     no_cpu = refusal(made_up_rows.folder(tmp_path / "a", alone(16, cpu=None), alone(32)))
     assert (no_cpu.why[0].code, no_cpu.why[0].figures["resources"]) == ("unknown-needs", ("cpu",))
-    assert (
-        refusal(made_up_rows.folder(tmp_path / "c", alone(16), alone(32)), gpus="4").why[0].code == "skipped"
-    )
 
 
 def test_another_allowance_is_noted_and_the_same_one_preferred(tmp_path: Path) -> None:
@@ -253,24 +248,6 @@ def test_another_allowance_is_noted_and_the_same_one_preferred(tmp_path: Path) -
     assert answer(both).jobs[0].alone_s == 4.0
 
 
-def test_rows_of_one_machine_count_and_this_one_goes_first(tmp_path: Path) -> None:
-    mine = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
-    other = made_up_rows.folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
-    found = ask(mine, other, here=NOWHERE, jobs=TWO)
-    stored = found.stored
-    assert (stored.key, len(stored.machine.gpus), stored.cpus) == (made_up_rows.GPU, 2, 8)
-    assert (stored.is_here, stored.other_machines) == (False, ("Titan, 12196 MiB",))
-    with pytest.raises(UnusableError, match="ended ok"):
-        ask(made_up_rows.folder(tmp_path / "three", alone(16, status="failed")), jobs=TWO)
-
-
-def test_the_same_attempt_in_two_folders_counts_once(tmp_path: Path) -> None:
-    one = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
-    again = made_up_rows.folder(tmp_path / "two", alone(16), alone(32))
-    folders = [read_folder(path, str) for path in (one, again)]
-    assert len(choose_measured_machine([r for f in folders for r in f.records], FAR).records) == 2
-
-
 def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:
     path = made_up_rows.folder(tmp_path, alone(16), alone(32))
     found = predict.predict_experiment_slowdowns(
@@ -278,11 +255,6 @@ def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:
     )
     assert found.filled == {"variant": "crop-resize", "data": "procedural:5120", "batch_size": "16,32"}
     assert [group.name for group in found.groups] == ["2 copies (batch_size=16)", "2 copies (batch_size=32)"]
-
-
-def test_without_jobs_there_is_nothing_to_predict(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no jobs"):
-        ask(made_up_rows.folder(tmp_path, alone(16)))
 
 
 # ---- beside what was measured ----
@@ -301,7 +273,7 @@ def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
 
 
 def test_a_group_of_a_committed_folder_and_its_errors() -> None:
-    folder = read_folder(committed.folder("h200-copies-rounds-2026"), str)
+    folder = committed.load("h200-copies-rounds-2026")
     options = ExperimentOptions(fields={"copies": "2", "batch_size": "128"})
     (group,) = predict.predict_experiment_slowdowns([folder], options, NOWHERE).groups
     assert isinstance(group, PredictedGroup)

@@ -6,13 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import committed
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from gpubench.analyze.derive import build_table_summary
-from gpubench.analyze.folder import build_folder_from_rows, read_folder
+from gpubench.analyze.folder import build_folder_from_rows
 from gpubench.analyze.frames import (
     build_runs,
     compute_interquartile_ranges,
@@ -24,7 +25,6 @@ from gpubench.export.sheets import make_table_sheet
 from gpubench.schema.row import Row, replace
 from gpubench.stats.outliers import find_outliers
 
-RESULTS = Path(__file__).parents[2] / "results"
 FIELDS = {
     "model": "mobilenet_v2", "batch_size": 64, "gpus": 1, "strategy": "single", "device": "cuda", "gpu_ids": [0],
     "workers": 4, "cpus": 8,
@@ -415,7 +415,7 @@ def test_a_top1_was_crossed_where_every_seed_did() -> None:
 
 
 def test_a_folder_has_its_processes_rows_and_tables() -> None:
-    folder = read_folder(RESULTS / "h200x2-2026", pytest.fail)
+    folder = committed.load("h200x2-2026")
     (table,) = folder.tables
     assert (len(folder.runs), len(folder.summary), table.rows) == (54, 18, tuple(range(18)))
     assert (table.axis, table.varied, table.kind) == (
@@ -431,7 +431,7 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
 
 
 def test_rows_of_several_tables_have_labels_of_their_own() -> None:
-    folder = read_folder(RESULTS / "titan-xp-2021", pytest.fail)
+    folder = committed.load("titan-xp-2021")
     assert folder.summary.index.tolist() == list(range(len(folder.summary)))
     for number, table in enumerate(folder.tables):
         rows = folder.select_table_rows(table)
