@@ -43,7 +43,7 @@ from gpubench.results.plans import StoredPlan, read_stored_plans
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import DERIVED, MEASURED, OF_GROUPS, TRIAL
+from gpubench.schema.columns import OF_GROUPS, TRIAL
 from gpubench.schema.doubts import SLOW_CPU_PCT
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
@@ -518,13 +518,12 @@ BASE_COLUMNS = (
 """Columns of table.csv that are there, empty or not; new ones last, so that a sheet that refers to them works on."""
 JOB_COLUMNS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
 """There where any row is a job of a group."""
-PRINTED_COLUMNS = (
-    "gpu_util_pct", "data_wait_pct", "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms",
-    "optimizer_ms", "comm_pct", "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "epochs_to_top1",
+MEASURED_COLUMNS = (
+    "data_wait_pct", "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms",
+    "comm_pct", "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "gpu_util_pct", "epochs_to_top1",
     "time_to_top1_s", "energy_to_top1_j",
 )  # fmt: skip
 """The other figures that a printed table may show."""
-MEASURED_COLUMNS = tuple(column.name for column in (*MEASURED, *DERIVED) if column.name in PRINTED_COLUMNS)
 INTERVAL_COLUMNS = (
     "epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct",
     "epoch_time_growth_low_pct", "epoch_time_growth_high_pct",

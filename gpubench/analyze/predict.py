@@ -236,8 +236,7 @@ def predict_experiment_slowdowns(
 
     Raises UsageError where there are no jobs, UnusableError where no trial ended ok.
     """
-    stored = choose_measured_machine(_list_records(folders), this_machine, device)
-    runs = _select_runs_of_machine(folders, stored)
+    stored, runs = choose_machine_with_runs(folders, this_machine, device)
     has_gpu = stored.device == "cuda"
     usual = find_usual_values(read_experiment(None, ExperimentOptions(), has_gpu=has_gpu))
     trials = [r.trial for r in stored.records if r.status == "ok" and not r.group]
@@ -268,7 +267,7 @@ def predict_experiment_slowdowns(
 
 def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
-    stored = choose_measured_machine(_list_records(folders), this_machine)
+    stored, runs = choose_machine_with_runs(folders, this_machine)
     figures = ["job", "solo_epoch_time_s", "predicted_slowdown", "slowdown"]
     groups = [
         PredictedGroup(
@@ -285,24 +284,21 @@ def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -
                 for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
         )
-        for rows in list_group_jobs(folders, _select_runs_of_machine(folders, stored))
+        for rows in list_group_jobs(folders, runs)
         if len(rows) > 1 and rows[figures[2:]].notna().all(axis=None)
     ]
     return Predictions(stored=stored, filled={}, groups=tuple(groups))
 
 
-def _list_records(folders: Sequence[Folder]) -> Iterator[Any]:
-    return (record for folder in folders for record in folder.records)
-
-
-def _select_runs_of_machine(folders: Sequence[Folder], stored: StoredMachine) -> Runs:
-    """The lines of a machine's attempts."""
+def choose_machine_with_runs(
+    folders: Sequence[Folder], this_machine: Machine, device: str | None = None
+) -> tuple[StoredMachine, Runs]:
+    """The machine whose results answer, and the lines of its attempts. Raises UnusableError where nothing ended ok."""
+    records = [record for folder in folders for record in folder.records]
+    stored = choose_measured_machine(records, this_machine, device)
     chosen = set(map(id, stored.records))
-    runs = [
-        folder.runs.iloc[[n for n, record in enumerate(folder.records) if id(record) in chosen]]
-        for folder in folders
-    ]
-    return pd.concat(runs, ignore_index=True)
+    runs = pd.concat([folder.runs.iloc[: len(folder.records)] for folder in folders], ignore_index=True)
+    return stored, runs[[id(record) in chosen for record in records]].reset_index(drop=True)
 
 
 def list_group_jobs(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
@@ -347,11 +343,12 @@ def predict_group_slowdowns(
         matches,
         key=lambda name: (sum(isinstance(m, PredictionNote) for m in matches[name]), KINDS.index(name)),
     )
-    lacking = {
-        title: m for title, m in zip(names, matches[kind], strict=True) if isinstance(m, PredictionNote)
-    }
-    if lacking:
-        why = [replace(note, figures={**note.figures, "job": job}) for job, note in lacking.items()]
+    why = [
+        replace(match, figures={**match.figures, "job": title})
+        for title, match in zip(names, matches[kind], strict=True)
+        if isinstance(match, PredictionNote)
+    ]
+    if why:
         return NoPrediction(name=name, why=tuple(why))
     found = [match for match in matches[kind] if not isinstance(match, PredictionNote)]
     job_names = [
@@ -369,12 +366,9 @@ def predict_group_slowdowns(
             prediction.jobs, found, measured.get(key, (None,) * len(found)), strict=True
         )
     ]
-    is_likely = all(_has_reliable_time(row) for row, _ in found)
-    return replace(prediction, jobs=tuple(jobs), word="likely" if is_likely else "unknown")
-
-
-def _has_reliable_time(row: Row) -> bool:
-    """Whether a time alone is of several processes and has no doubts."""
-    return row["repeats"] > 1 and not any(
-        "time" in find_doubt(code).about for code in split_doubt_codes(row["doubts"])
+    is_likely = all(
+        row["repeats"] > 1
+        and not any("time" in find_doubt(code).about for code in split_doubt_codes(row["doubts"]))
+        for row, _ in found
     )
+    return replace(prediction, jobs=tuple(jobs), word="likely" if is_likely else "unknown")
