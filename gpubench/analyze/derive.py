@@ -332,10 +332,6 @@ def _fill_slowdowns(rows: RowArrays, members: Members, runs: Runs) -> None:
     times = rows.get_column("epoch_time_s")
     rows.get_column("solo_epoch_time_s")[jobs] = times[alone]
     rows.get_column("slowdown")[jobs] = times[jobs] / times[alone]
-    slowdowns = compute_row_ratios(
-        rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True
-    )
-    rows.fill_interval_ends("slowdown", "", jobs, slowdowns.compute_ends())
 
 
 def _match_solo_rows(rows: RowArrays, members: Members, runs: Runs) -> None:

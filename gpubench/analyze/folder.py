@@ -488,15 +488,20 @@ def make_table_rows(folder: Folder, table: Table) -> TableRows:
 
 
 def make_summary_with_sharing(folder: Folder) -> Summary:
-    """The summary with what the question of sharing answers: how much jobs of several processes overlap, and
-    `sharing`, which is none, some or full overlap, else unknown."""
+    """The summary with what the question of sharing answers: intervals of slowdowns, how much jobs of several processes
+    overlap, and `sharing`, which is none, some or full overlap, else unknown."""
     summary = folder.summary.copy()
+    alone = summary["alone"].dropna().to_dict()
     words: dict[int, str] = {}
     for table in folder.tables:
         rows = make_table_rows(folder, table)
         claims = decide_claims(sharing.make_claims(rows))
         gains = sharing.compute_overlap_gains(rows, claims)
         summary.loc[gains.index, gains.columns] = gains
+        for claim in claims:
+            if claim.metric == sharing.SLOWDOWN and alone.get(claim.candidate) == claim.baseline:
+                ends = claim.decided.low, claim.decided.high
+                summary.loc[claim.candidate, ["slowdown_low", "slowdown_high"]] = ends
         has_gain = summary["overlap_gain"].notna()
         for finding in sharing.make_findings(rows, claims):
             words |= {

@@ -110,20 +110,6 @@ def test_the_column_says_no_more_of_sharing_than_the_finding(
     assert rows.summary["sharing"].count() == rows.is_job.sum()
 
 
-@pytest.mark.parametrize(
-    ("folder", "table"),
-    [("h200-copies-rounds-2026", "mobilenet_v2-copies"), ("h200-pairs-rounds-2026", "batch-size")],
-)
-def test_a_slowdown_has_one_interval_that_of_its_test(folder: str, table: str) -> None:
-    rows, (finding,) = find(SharingFinding, folder, table)
-    claims = [claim for claim in finding.claims if claim.metric == "slowdown"]
-    assert len(claims) == rows.is_job.sum()
-    for claim in claims:
-        shown = rows.summary.loc[claim.candidate, ["slowdown", "slowdown_low", "slowdown_high"]].tolist()
-        tested = (math.exp(claim.evidence.center), claim.decided.low, claim.decided.high)
-        assert shown == pytest.approx(tested, rel=1e-9)
-
-
 def test_pairs_in_rounds_of_which_a_time_alone_is_spoilt() -> None:
     rows, (finding,) = find(SharingFinding, "h200-pairs-rounds-2026", "batch-size")
     first, second, third = finding.groups
