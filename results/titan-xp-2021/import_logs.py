@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpubench.analyze.predict import JobDemand, predict_slowdowns
 from gpubench.core.prediction import NoPrediction, PredictedGroup, classify_overlap, compute_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment
-from gpubench.plan.slowdowns import JobDemand, predict_slowdowns
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import Record
 

@@ -19,7 +19,6 @@ from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.grid import to_python_value
 from gpubench.analyze.predict import Predictions
 from gpubench.core.prediction import NoPrediction, PredictedGroup
-from gpubench.plan import slowdowns
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema.record import Record
 
@@ -27,17 +26,17 @@ ALL = frozenset(range(8))
 NOWHERE = scripted.computer(gpus=0, cpus=2)
 
 
-def demand(**changes: Any) -> slowdowns.JobDemand:
+def demand(**changes: Any) -> predict.JobDemand:
     """Half of the CPUs and three quarters of GPU 0."""
     usual = {"epoch_time_s": 4.0, "cpu_s": 16.0, "gpu_s": 3.0, "gpus": (0,), "cpus": 8.0, "cpu_ids": ALL}
-    return slowdowns.JobDemand(**usual | changes)
+    return predict.JobDemand(**usual | changes)
 
 
 # ---- the model ----
 
 
-def predict_slowdowns(*demands: slowdowns.JobDemand, slicing: float = slowdowns.SLICING) -> PredictedGroup:
-    group = slowdowns.predict_slowdowns("jobs", {str(n): job for n, job in enumerate(demands)}, slicing)
+def predict_slowdowns(*demands: predict.JobDemand, slicing: float = predict.SLICING) -> PredictedGroup:
+    group = predict.predict_slowdowns("jobs", {str(n): job for n, job in enumerate(demands)}, slicing)
     assert isinstance(group, PredictedGroup)
     return group
 
@@ -60,8 +59,8 @@ def test_a_shared_gpu_is_divided_less_what_switching_costs() -> None:
 def test_what_a_job_leaves_over_is_shared_again() -> None:
     group = predict_slowdowns(demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0), slicing=0.0)
     assert list_slowdowns(group) == pytest.approx([1.0, 1 / 0.9])
-    assert slowdowns.compute_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
-    assert slowdowns.compute_fair_share([0.5, 0.5]) == float("inf")
+    assert predict.compute_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
+    assert predict.compute_fair_share([0.5, 0.5]) == float("inf")
 
 
 def test_full_cpus_slow_all_jobs_down_alike_and_the_fullest_resource_sets_the_pace() -> None:
@@ -83,7 +82,7 @@ def test_jobs_on_cpus_of_their_own_share_nothing_and_those_inside_a_set_count_th
 
 
 def test_where_the_need_of_a_shared_resource_is_not_known_nothing_is_predicted() -> None:
-    lacking = slowdowns.predict_slowdowns("jobs", {"a": demand(cpu_s=None), "b": demand()})
+    lacking = predict.predict_slowdowns("jobs", {"a": demand(cpu_s=None), "b": demand()})
     assert isinstance(lacking, NoPrediction)
     assert lacking.why[0].figures == {"resources": ("cpu",)}
     assert predict_slowdowns(demand(gpus=(0,), gpu_s=None), demand(gpus=(1,))).waits_for == ()
