@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,8 @@ def build_table_summary(
     if (
         len(of_groups) == 1
     ):  # how jobs share CPUs holds for their trials alone, too, which share none by themselves
-        words = fields.replace("cpu_sharing", np.where(fields.is_alone, of_groups[0], sharing))
+        codes = {**fields.codes, "cpu_sharing": np.where(fields.is_alone, of_groups[0], sharing)}
+        words = replace(fields, codes=codes)
     varied = words.list_varied_fields(axes) or ("batch_size",)
     arrangement = RowArrangement(
         axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,

@@ -53,8 +53,10 @@ def make_claims(rows: TableRows) -> list[Claim]:
             for row in group.rows
             if row in times and alone.get(row) in times
         ]
-        together = list_common_times(group, times)
-        if len(group.rows) < group.jobs or not together[0] or not all(row in baselines for row in group.rows):
+        samples = [times.get(row, {}) for row in group.rows]
+        runs = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
+        together = [[times_of_job[key] for key in runs] for times_of_job in samples]
+        if len(group.rows) < group.jobs or not runs or not all(row in baselines for row in group.rows):
             continue
         evidence = estimate_combined_work(
             dict(baselines[row] for row in group.rows),
@@ -207,13 +209,6 @@ def collect_baseline_times(
         baselines.setdefault(row, (solo_id if isinstance(solo_id, str) else row, []))[1].append(seconds)
     known = {row: label for row, label in alone.items() if label in times}
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
-
-
-def list_common_times(group: MeasuredJobGroup, times: Figures) -> list[list[float]]:
-    """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
-    samples = [times.get(row, {}) for row in group.rows]
-    common = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
-    return [[times_of_job[key] for key in common] for times_of_job in samples]
 
 
 def _judge_group(
