@@ -223,12 +223,9 @@ def summarize_configurations(runs: Runs) -> tuple[Summary, Members]:
 def _format_endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """How the runs of each row ended: `ok`, or `2 ok, 1 failed`."""
     counts = statuses.groupby([number, statuses.to_numpy()], sort=False).size()
-    is_only = ~counts.index.get_level_values(0).duplicated(keep=False)
-    endings: dict[Any, str] = {}
-    for (row, status), count, only in zip(counts.index, counts, is_only, strict=True):
-        word = status if only else f"{count} {status}"
-        endings[row] = f"{endings[row]}, {word}" if row in endings else word
-    return pd.Series(endings, dtype=object).sort_index()
+    rows, words = counts.index.get_level_values(0), counts.index.get_level_values(1)
+    texts = np.where(rows.duplicated(keep=False), counts.astype(str) + " " + words, words)
+    return pd.Series(texts, index=rows, dtype=object).groupby(level=0).agg(", ".join)
 
 
 def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:

@@ -166,17 +166,6 @@ def test_jobs_stand_each_in_a_row_where_columns_are_asked_for() -> None:
     assert "work" not in list_columns(copies, "-work")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("work", "unknown column 'work'"),
-     ("powr_w", "did you mean power_w?"), ("-powr_w", "did you mean power_w?"), ("power_w,", "unknown column ''"),
-     ("-", "unknown column ''"), ("-all", "unknown column 'all'")],
-)  # fmt: skip
-def test_what_is_wrong_is_said(text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words.replace("?", r"\?")):
-        parse_view(text)
-
-
 def test_a_table_without_columns_is_refused(folder: Folder) -> None:
     usual = ",".join(f"-{name}" for name in list_columns(folder, None))
     with pytest.raises(UsageError, match="every column is removed"):
@@ -186,6 +175,12 @@ def test_a_table_without_columns_is_refused(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
+        ({"columns": "work"}, r"^unknown column 'work'"),
+        ({"columns": "powr_w"}, r"did you mean power_w\?"),
+        ({"columns": "-powr_w"}, r"did you mean power_w\?"),
+        ({"columns": "power_w,"}, r"^unknown column ''"),
+        ({"columns": "-"}, r"^unknown column ''"),
+        ({"columns": "-all"}, r"^unknown column 'all'"),
         ({"sort": "epoch_tme_s"}, r"^unknown column 'epoch_tme_s': did you mean epoch_time_s"),
         ({"where": ["batchsize>=64"]}, r"^unknown column 'batchsize': did you mean batch_size"),
         ({"sort": "batch_size,,"}, r"^unknown column ''"),
