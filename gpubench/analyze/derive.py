@@ -101,18 +101,16 @@ def build_table_summary(
         _fill_growth_along_axis(rows, axis, tied)
     _fill_speed_ups(rows, find_tied_fields(axes, "gpus", "ranks"), find_tied_fields(axes, "batch_size"))
     _fill_energy_and_intervals(rows)
+    # How jobs share CPUs holds for their trials alone, too: by themselves these share none.
     sharing = fields.codes["cpu_sharing"]
     of_groups = np.unique(sharing[~fields.is_alone])
-    words = fields
-    if (
-        len(of_groups) == 1
-    ):  # how jobs share CPUs holds for their trials alone, too, which share none by themselves
+    if len(of_groups) == 1:
         codes = {**fields.codes, "cpu_sharing": np.where(fields.is_alone, of_groups[0], sharing)}
-        words = replace(fields, codes=codes)
-    varied = words.list_varied_fields(axes) or ("batch_size",)
+        fields = replace(fields, codes=codes)
+    varied = fields.list_varied_fields(axes) or ("batch_size",)
     arrangement = RowArrangement(
         axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
-        fixed={name: value for name, value in words.find_fixed_fields().items() if name not in varied},
+        fixed={name: value for name, value in fields.find_fixed_fields().items() if name not in varied},
     )  # fmt: skip
     return rows.to_summary(), members, arrangement
 

@@ -385,18 +385,13 @@ def _add_sharing_columns(runs: Runs) -> None:
     gains = runs["overlap_gain"]
     runs["sharing"] = [None if np.isnan(gain) else classify_overlap(gain) for gain in gains]
     is_known = gains.notna() & runs["group_id"].fillna("").ne("")
-    full = {
-        run: [
-            known["name"]
-            for known in resources
-            if known["full_together"] and known["name"] in SHARES_OF_SPACE
-        ]
-        for run, facts in runs.loc[is_known, "together"].items()
-        if (resources := facts.get("resources"))
-    }
-    cells = {run: "+".join(names).replace(" ", "-") or None for run, names in full.items()}
+    full: dict[Any, str | None] = {}
+    for run, facts in runs.loc[is_known, "together"].items():
+        if resources := facts.get("resources"):
+            names = [known["name"] for known in resources if known["full_together"]]
+            full[run] = "+".join(name.replace(" ", "-") for name in names if name in SHARES_OF_SPACE) or None
     runs["full_together"] = runs["full_together"].astype(object)
-    runs.loc[list(cells), "full_together"] = pd.Series(cells, dtype=object)
+    runs.loc[list(full), "full_together"] = pd.Series(full, dtype=object)
 
 
 # ---- tables ----
@@ -496,12 +491,15 @@ def make_summary_with_sharing(folder: Folder) -> Summary:
     for table in folder.tables:
         rows = make_table_rows(folder, table)
         claims = decide_claims(sharing.make_claims(rows))
-        gains = sharing.compute_overlap_gains(rows, claims)
-        summary.loc[gains.index, gains.columns] = gains
-        for claim in claims:
-            if claim.metric == sharing.SLOWDOWN and alone.get(claim.candidate) == claim.baseline:
-                ends = claim.decided.low, claim.decided.high
-                summary.loc[claim.candidate, ["slowdown_low", "slowdown_high"]] = ends
+        ends = {
+            claim.candidate: (claim.decided.low, claim.decided.high)
+            for claim in claims
+            if claim.metric == sharing.SLOWDOWN and alone.get(claim.candidate) == claim.baseline
+        }
+        names = ["slowdown_low", "slowdown_high"]
+        slowdowns = pd.DataFrame.from_dict(ends, orient="index", columns=names, dtype="float64")
+        for figures in (slowdowns, sharing.compute_overlap_gains(rows, claims)):
+            summary.loc[figures.index, figures.columns] = figures
         has_gain = summary["overlap_gain"].notna()
         for finding in sharing.make_findings(rows, claims):
             words |= {
