@@ -44,6 +44,8 @@ class Cell:
     """0 to 1: its share of the largest of its column, where it has a bar."""
     word: Certainty | None = None
     """How sure the comparison in it is, where it holds one."""
+    status: str = "ok"
+    """Where series stand side by side: how the run ended that the cell is of, told in the first cell of its series."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -114,6 +114,8 @@ def _make_row(
 
 def make_cell(column: ReportColumn, cell: Cell) -> GridCell:
     """A cell's text with its interval, and a question mark where the comparison in it is unknown."""
+    if cell.status != "ok":
+        return GridCell(words.STATUSES.get(cell.status, cell.status))
     if cell.value is None:
         return GridCell("")
     text = format_value(column, cell.value)

@@ -45,6 +45,7 @@ from gpubench.render.grid import GridCell, make_cell, make_grid
         ("cudnn_benchmark", Cell(value=True), "1"),
         ("model", Cell(value="a\x1b[1mb"), "ab"),
         ("epoch_time_s", Cell(value=None), ""),
+        ("epoch_time_s", Cell(value=None, status="oom"), "out of memory"),
     ],
 )
 def test_a_value_as_text(name, cell, text):

@@ -165,6 +165,15 @@ def test_an_ending_takes_one_line_whatever_its_reason():
         assert "\x1b" not in text
 
 
+def test_a_series_that_ran_out_of_memory_says_so_in_its_cell():
+    report = reports.batch_sizes()
+    row = report.groups[0].rows[5]
+    cells = (row.cells[0], Cell(value=None, status="oom"), Cell(value=None), *row.cells[3:])
+    report = replace(report, groups=(RowGroup(head={}, rows=(replace(row, cells=cells),)),))
+    (line,) = [line for line in terminal.format_text([report]).splitlines() if line.startswith("  512")]
+    assert line.split()[:6] == ["512", "out", "of", "memory", "2.03", "+-7%"]
+
+
 def test_where_room_is_short_details_of_findings_go_first_and_the_answer_never():
     report = reports.batch_sizes()
     chosen = terminal.choose_sentences_that_fit(report)
