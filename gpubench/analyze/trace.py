@@ -17,6 +17,7 @@ from gpubench.results.store import Results
 from gpubench.schema.epoch_times import STEADY
 from gpubench.schema.record import Record
 from gpubench.schema.samples import STEP_TIME
+from gpubench.stats.estimates import mean
 
 MOST_POINTS = 400
 """Of one panel: more can't be told apart, and make files large."""
@@ -110,19 +111,14 @@ def thin_readings(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
         columns=["line", "seconds", "value"],
     )
     place = (readings["seconds"] / width).astype("int64").rename("place")
-    means = (
-        readings["value"]
-        .groupby([place, readings["line"]])
-        .mean()
-        .groupby("place")
-        .agg(["mean", "min", "max"])
-    )
-    seconds = readings["seconds"].groupby(place).mean()
+    lines_means = readings["value"].groupby([place, readings["line"]]).agg(mean)
+    means = lines_means.groupby("place").agg([mean, "min", "max"])
+    seconds = readings["seconds"].groupby(place).agg(mean)
     piece = (seconds.diff() > GAP * width).cumsum()
     points = zip(seconds.tolist(), *means.to_numpy().T.tolist(), piece.tolist(), strict=True)
     return tuple(
-        TracePoint(seconds=at, mean=mean, low=low, high=high, piece=number)
-        for at, mean, low, high, number in points
+        TracePoint(seconds=at, mean=middle, low=low, high=high, piece=number)
+        for at, middle, low, high, number in points
     )
 
 
