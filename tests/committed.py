@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.analyze.folder import read_folder
+from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.core.report import Report
 
@@ -72,6 +72,18 @@ def folder(name: str) -> Path:
 def cases(names: Iterable[str]) -> list[Any]:
     """Names of folders as a test's parameters: all but a few that differ are slow."""
     return [pytest.param(name, marks=[pytest.mark.slow] * (name not in DIFFERENT)) for name in names]
+
+
+@cache
+def load(name: str) -> Folder:
+    """The committed folder of this name, read once; a line that can't be read fails."""
+    return read_folder(folder(name), pytest.fail)
+
+
+@cache
+def load_tables(name: str) -> dict[str, Report]:
+    """The reports of that folder by the names of their tables."""
+    return {report.name: report for report in make_folder_reports([load(name)])}
 
 
 def load_reports(path: Path, tell: Callable[[str], None] = pytest.fail) -> list[Report]:

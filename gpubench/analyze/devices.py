@@ -9,16 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import pandas as pd
-
-from gpubench.analyze.table_rows import (
-    TableRows,
-    find_claims_remedy,
-    group_by,
-    join_certainty_of_claims,
-    list_claimed_rows,
-    list_unsettled_claims,
-)
+from gpubench.analyze.table_rows import TableRows, group_by
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 
@@ -49,29 +40,23 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFindi
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
     findings = [
         DevicesFinding(
-            word=join_certainty_of_claims(members),
-            claims=tuple(members),
-            rows=list_claimed_rows(members),
-            remedy=find_claims_remedy(
-                list_unsettled_claims(members), members, rows.round_minutes, rows.seeds
-            ),
+            **rows.summarize_claims(members, members),
             strategy=str(rows.get(members[0].candidate, "strategy")),
-            speed_ups=tuple(_make_speed_up(claim, rows.devices) for claim in members),
+            speed_ups=tuple(
+                SpeedUp(
+                    claim=claim,
+                    devices=several,
+                    baseline_devices=few,
+                    same_batch_a_device=claim.series == "weak",
+                    efficiency=math.exp(claim.evidence.center) * few / several,
+                )
+                for claim in members
+                for several, few in [rows.devices[[claim.candidate, claim.baseline]].tolist()]
+            ),
         )
         for members in group_by(claims, lambda claim: claim.family).values()
     ]
     rates = rows.summary["images_per_s"].fillna(0)
     return sorted(
         findings, key=lambda finding: -max(rates[speed_up.claim.candidate] for speed_up in finding.speed_ups)
-    )
-
-
-def _make_speed_up(claim: Claim, devices: pd.Series[int]) -> SpeedUp:
-    several, few = int(devices[claim.candidate]), int(devices[claim.baseline])
-    return SpeedUp(
-        claim=claim,
-        devices=several,
-        baseline_devices=few,
-        same_batch_a_device=claim.series == "weak",
-        efficiency=math.exp(claim.evidence.center) * few / several,
     )

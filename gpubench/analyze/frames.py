@@ -229,12 +229,9 @@ def summarize_configurations(runs: Runs) -> tuple[Summary, Members]:
 def _format_endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """How the runs of each row ended: `ok`, or `2 ok, 1 failed`."""
     counts = statuses.groupby([number, statuses.to_numpy()], sort=False).size()
-    is_only = ~counts.index.get_level_values(0).duplicated(keep=False)
-    endings: dict[Any, str] = {}
-    for (row, status), count, only in zip(counts.index, counts, is_only, strict=True):
-        word = status if only else f"{count} {status}"
-        endings[row] = f"{endings[row]}, {word}" if row in endings else word
-    return pd.Series(endings, dtype=object).sort_index()
+    rows, words = counts.index.get_level_values(0), counts.index.get_level_values(1)
+    texts = np.where(rows.duplicated(keep=False), counts.astype(str) + " " + words, words)
+    return pd.Series(texts, index=rows, dtype=object).groupby(level=0).agg(", ".join)
 
 
 def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
@@ -347,20 +344,9 @@ def is_epoch_time_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def compute_interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Of the known values under each label that has two or more; quartiles as `statistics.quantiles`, inclusive."""
-    labels = values.index.to_numpy()
-    order = np.lexsort((values.to_numpy(), labels))
-    ordered, labels = values.to_numpy()[order], labels[order]
-    different, begin, count = np.unique(labels, return_index=True, return_counts=True)
-    different, begin, last = different[count > 1], begin[count > 1], count[count > 1] - 1
-
-    def quartile(number: int) -> npt.NDArray[np.float64]:
-        place, rest = np.divmod(number * last, 4)
-        low, high = ordered[begin + place], ordered[begin + np.minimum(place + 1, last)]
-        between: npt.NDArray[np.float64] = (low * (4 - rest) + high * rest) / 4
-        return between
-
-    return pd.Series(quartile(3) - quartile(1), index=different)
+    """Of the known values under each label that has two or more."""
+    groups = values.groupby(level=0)
+    return (groups.quantile(0.75) - groups.quantile(0.25))[groups.count() > 1]
 
 
 def _compute_outlier_columns(
@@ -369,11 +355,9 @@ def _compute_outlier_columns(
     """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any."""
     counts, ratios = np.zeros(size, dtype=np.int64), np.full(size, np.nan)
     number = times.index.to_numpy()
-    many = np.flatnonzero(np.bincount(number, minlength=size) >= FEWEST_OUTLIERS)
-    for row in many:
+    for row in np.flatnonzero(np.bincount(number, minlength=size) >= FEWEST_OUTLIERS):
         values = times.to_numpy()[number == row]
-        places = find_outliers(values)
-        if places:
+        if places := find_outliers(values):
             counts[row] = len(places)
             ratio = values[places] / np.median(values)
             ratios[row] = ratio[np.argmax(np.abs(np.log(ratio)))]

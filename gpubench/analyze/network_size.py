@@ -14,14 +14,7 @@ import numpy as np
 
 from gpubench.analyze import devices
 from gpubench.analyze.series import combine_codes
-from gpubench.analyze.table_rows import (
-    TableRows,
-    find_claims_remedy,
-    group_by,
-    join_certainty_of_claims,
-    list_claimed_rows,
-    list_unsettled_claims,
-)
+from gpubench.analyze.table_rows import TableRows, group_by, join_certainty_of_claims
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -77,12 +70,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
         first = faster[-1].candidate if faster else None
         findings.append(
             NetworkSizeFinding(
-                word=join_certainty_of_claims(faster or steps),
-                claims=tuple(steps),
-                rows=list_claimed_rows(steps),
-                remedy=find_claims_remedy(
-                    list_unsettled_claims(steps), steps, rows.round_minutes, rows.seeds
-                ),
+                **{**rows.summarize_claims(steps, steps), "word": join_certainty_of_claims(faster or steps)},
                 devices=int(rows.devices[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,

@@ -4,11 +4,22 @@ Of the time in which a GPU is busy, waiting for other ranks' gradients does not 
 ready waits for the others inside a kernel, and a neighbour loses little by it. `--breakdown` measures that wait; else
 it is estimated by rows of the same network on one GPU: the kernels of a smaller batch take no longer than those of a
 larger one, and those of a larger one no longer for an image, so what a rank's GPU is busy beyond that counts as
-waiting. What follows from these needs is told in `plan.slowdowns`.
+waiting.
+
+Alone, a job uses a part of each resource: seconds per epoch / (epoch time x capacity). Where CPUs are asked for more
+than there is, all jobs on them slow down alike, by what is asked for in sum: loaders, too. A GPU is divided fairly: a
+job gets what it wants up to its fair share, and what others leave over is shared again. A job runs at the smallest pace
+that one of its resources gives it. Processes that take turns on a GPU lose SLICING of its time.
+
+What is not in it: memory and its bandwidth, caches, PCIe, waiting for each other where nothing is full, and that a job
+which is held up by one resource leaves more of its others. tests/benchmarks/README.md compares it with models that have
+more to them, and with one that has less.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,23 +30,23 @@ import pandas as pd
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import Runs, Summary, summarize_configurations
 from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes, to_python_value
-from gpubench.basics.errors import UsageError
+from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictedJob, PredictionNote
-from gpubench.node.environment import Machine
+from gpubench.datasets.facts import DataFacts
+from gpubench.node.environment import Gpu, Machine, make_hardware_key
 from gpubench.plan.command_line import find_usual_values, infer_fields_from_trials, read_experiment
 from gpubench.plan.groups import format_group_label, format_trial_labels
 from gpubench.plan.plan import Job, Unit, expand_experiment
 from gpubench.plan.resolve import ResolvedTrial, resolve_unit_trials
 from gpubench.plan.skips import NodeCapacity, find_skip_reason
-from gpubench.plan.slowdowns import SLICING, GroupSlowdownPrediction, JobDemand, predict_slowdowns
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.state import collect_out_of_memory
-from gpubench.plan.stored_machine import RecordedSources, StoredMachine, choose_measured_machine
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema import catalog
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import FIELD_COLUMNS
 from gpubench.schema.doubts import find_doubt
-from gpubench.schema.record import ALLOTTED
+from gpubench.schema.record import ALLOTTED, Record
 from gpubench.schema.trial_fields import ABOUT
 
 PACE = tuple(name for name in FIELD_COLUMNS if ABOUT[name].pace)
@@ -51,9 +62,255 @@ SAME_KERNELS = tuple(
 NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
 KINDS = ("steady rate", "whole epochs", "published log")
 """Kinds of time; what this version measures goes first."""
+SLICING = 0.115
+"""Part of a GPU's time that goes to switching between the processes that share it, where they take turns.
+
+From a first run on an H200 (driver 580, no MPS) with mobilenet_v2 and resnet50, bf16, on resident batches: jobs whose
+busy time alone summed up to 1.1 to 2.8 times what there is came, together, to 0.88 to 0.90 of it. Measured anew since
+(results/h200-copies-2026, results/h200-pairs-2026): 0.88 to 0.89. Under MPS they don't take turns.
+"""
+HELD = 1e-6
+"""A job that loses less of its pace than this waits for nothing."""
+Resource: TypeAlias = tuple[str, Any]
+"""`("gpu", 0)`: which GPU; `("cpu", frozenset({0, 1}))`: which CPUs."""
 
 Row: TypeAlias = Mapping[str, Any]
 """A row alone as Python's own values, None where missing."""
+
+
+# ---- the machine that results are of ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredMachine:
+    """A machine by what its results tell, and the attempts that were measured on it."""
+
+    key: str
+    """Its GPUs, or its CPU where it has measured on no GPU."""
+    records: tuple[Record, ...]
+    machine: Machine
+    """Enough to lay jobs out on it."""
+    cpus: int | None
+    """None: not on record."""
+    is_here: bool
+    other_machines: tuple[str, ...]
+    """Other machines that have results beside it. They are left out."""
+
+    @property
+    def device(self) -> str:
+        """What a trial that names no device runs on."""
+        return "cuda" if any(find_record_device(record) == "cuda" for record in self.records) else "cpu"
+
+
+def choose_measured_machine(
+    records: Iterable[Record], this_machine: Machine, device: str | None = None
+) -> StoredMachine:
+    """The results of this machine; where it has none, of the machine that has most, published logs last.
+
+    `records`: attempts that count, of one folder or several; the same one in two folders counts once. `device`: where
+    jobs must run on a GPU or on a CPU. Results on a machine's CPU stay with those on its GPUs. Raises UnusableError
+    where nothing ended ok.
+    """
+    attempts: dict[tuple[object, ...], Record] = {}
+    for record in records:
+        attempt = record.trial_id, record.attempt, record.started_at, record.machine_key
+        attempts.setdefault(attempt, record)
+    ok = [record for record in attempts.values() if record.status == "ok"]
+    usable = [record for record in ok if device in (None, find_record_device(record))]
+    measured = [record for record in usable if record.source == "measured"]
+    count = Counter(record.machine_key for record in measured or usable)
+    if not count:
+        raise UnusableError(f"no trial in these results ended ok{f' with device {device}' if device else ''}")
+    keys_here = [
+        make_hardware_key(this_machine, kind) for kind in (["cuda", "cpu"] if this_machine.gpus else ["cpu"])
+    ]
+    key = next((name for name in keys_here if name in count), count.most_common(1)[0][0])
+    cpu_names = {r.environment.get("cpu_name") for r in attempts.values() if r.machine_key == key}
+    keys = {key, *(cpu_names if key not in cpu_names else ())}
+    mine = tuple(record for record in attempts.values() if record.machine_key in keys)
+    newest_of_most_gpus = max(mine, key=lambda record: (_count_gpus(record), record.started_at))
+    facts, is_here = newest_of_most_gpus.environment, key in keys_here
+    gpus, cpus = _count_gpus(newest_of_most_gpus), facts.get("cpu_count")
+    if is_here:  # GPUs that are hidden at present are there, if its rows show them
+        shown = [_count_gpus(r) for r in mine if r.environment.get("cpu_name") == this_machine.cpu_name]
+        gpus, cpus = max(len(this_machine.gpus), *shown, 0), this_machine.cpu_count
+    machine = Machine(
+        host=this_machine.host if is_here else str(facts.get("host") or ""),
+        gpus=tuple(
+            Gpu(index=n, uuid=f"GPU-{n}", name=str(facts.get("gpu_name")), memory_mib=0) for n in range(gpus)
+        ),
+        driver=None,
+        cpu_name=str(facts.get("cpu_name")),
+        cpu_ids=tuple(range(cpus or 1)),
+        cpu_count=cpus or 1,
+    )
+    other_machines = tuple(sorted({record.machine_key for record in ok} - keys))
+    return StoredMachine(
+        key=key,
+        records=mine,
+        machine=machine,
+        cpus=cpus,
+        is_here=is_here,
+        other_machines=other_machines,
+    )
+
+
+def find_record_device(record: Record) -> str | None:
+    """The device that a trial ran on, or was asked to."""
+    device: str | None = record.resolved.get("device") or record.trial.get("device")
+    return device
+
+
+def _count_gpus(record: Record) -> int:
+    return record.environment.get("gpu_count") or 0
+
+
+class RecordedSources(DiskSources):
+    """Looks on the disk; of images and model files that do not lie there, the results tell.
+
+    `policy`: under `fail` rows from which images were left out tell of other images than those that are asked about.
+    """
+
+    def __init__(self, records: Sequence[Record], policy: catalog.BadImages = "fail") -> None:
+        super().__init__(policy)
+        self._records = records
+        self._is_of_all_images = policy == "fail"
+
+    def find_data_facts(self, name: str) -> DataFacts:
+        """Facts of these images: those that have read them know most. Raises GpubenchError where nothing tells."""
+        try:
+            return super().find_data_facts(name)
+        except GpubenchError:
+            known = [
+                record
+                for record in self._records
+                if record.trial.get("data") == name
+                and record.data.get("fingerprint")
+                and not (self._is_of_all_images and record.data.get("skipped_images"))
+            ]
+            if not known:
+                raise
+        best = max(
+            known,
+            key=lambda record: (
+                record.data["fingerprint"] != "none",
+                bool(record.data.get("skipped_images")),
+                record.started_at,
+            ),
+        )
+        facts = best.resolved | best.data
+        counts = {count: facts.get(count) or 0 for count in ("train_images", "val_images", "num_classes")}
+        self.known_data[name] = DataFacts(
+            name=name, kind="folder", root=None, fingerprint=facts["fingerprint"], size=facts.get("size"), **counts
+        )  # fmt: skip
+        return self.known_data[name]
+
+    def find_model_fingerprint(self, name: str) -> str:
+        """The fingerprint of a model's file; empty where that is not here but the results know the model."""
+        try:
+            return super().find_model_fingerprint(name)
+        except UsageError:
+            if not any(record.trial.get("model") == name for record in self._records):
+                raise
+            return self.known_models.setdefault(name, "")
+
+
+# ---- the model ----
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobDemand:
+    """What an epoch of a job takes when the job runs alone."""
+
+    epoch_time_s: float
+    cpu_s: float | None
+    """CPU seconds of its process tree. None: not known."""
+    gpu_s: float | None
+    """Seconds in which each of its GPUs has something to do for it. None: not known, or no GPU."""
+    gpus: tuple[int, ...]
+    cpus: float
+    """CPUs' worth of time that it may use."""
+    cpu_ids: frozenset[int]
+    """Jobs on equal ones share them; they may also lie within another job's."""
+    has_unmeasured_wait: bool = False
+    """Whether it has several ranks whose wait for each other's gradients was not measured."""
+
+
+def predict_slowdowns(
+    group: str, demands: Mapping[str, JobDemand], slicing: float = SLICING
+) -> PredictedGroup | NoPrediction:
+    """What two jobs or more with these demands do to each other when they run at the same time.
+
+    `demands`: of each job, by its name. `slicing`: part of a shared GPU's time that is lost. No prediction where the
+    need of a job for what it shares is not known: it would be taken for nothing.
+    """
+    capacity: dict[Resource, float] = {}
+    for demand in demands.values():
+        capacity["cpu", demand.cpu_ids] = max(demand.cpus, capacity.get(("cpu", demand.cpu_ids), 0.0))
+        capacity |= {("gpu", gpu): 1.0 for gpu in demand.gpus}
+    # Work on the CPUs is work on every set of CPUs that a job's own lie in: of each, there is no more than it has.
+    needs: list[dict[Resource, float | None]] = [
+        {
+            (kind, which): demand.cpu_s if kind == "cpu" else demand.gpu_s
+            for kind, which in capacity
+            if (demand.cpu_ids <= which if kind == "cpu" else which in demand.gpus)
+        }
+        for demand in demands.values()
+    ]
+    shared = {r: seconds for r in capacity if len(seconds := [need[r] for need in needs if r in need]) > 1}
+    if unknown := sorted({kind for (kind, _), seconds in shared.items() if None in seconds}):
+        return NoPrediction(name=group, why=(PredictionNote("unknown-needs", {"resources": tuple(unknown)}),))
+    uses = [
+        {r: min(1.0, seconds / (demand.epoch_time_s * capacity[r])) for r, seconds in need.items() if seconds}
+        for demand, need in zip(demands.values(), needs, strict=True)
+    ]
+    paces: list[dict[Resource, float]] = [{} for _ in uses]
+    for resource in capacity:
+        wants = [use[resource] for use in uses if resource in use]
+        share = compute_fair_share(wants, 1.0 - slicing if len(wants) > 1 else 1.0)
+        for pace, use in zip(paces, uses, strict=True):
+            if want := use.get(resource):
+                pace[resource] = min(1.0, 1 / math.fsum(wants) if resource[0] == "cpu" else share / want)
+    slowest = [min(pace.values(), default=1.0) for pace in paces]
+    waits_for = {
+        resource[0]
+        for pace, least in zip(paces, slowest, strict=True)
+        for resource, allowed in pace.items()
+        if least < 1 - HELD and allowed <= least + HELD
+    }
+    sets = [resource for resource in shared if resource[0] == "cpu"]
+    names = {resource: "cpu" if len(sets) == 1 else f"cpu {number}" for number, resource in enumerate(sets)}
+    return PredictedGroup(
+        name=group,
+        jobs=tuple(
+            PredictedJob(name=name, alone_s=demand.epoch_time_s, slowdown=1 / pace)
+            for (name, demand), pace in zip(demands.items(), slowest, strict=True)
+        ),
+        waits_for=tuple(sorted(waits_for)),
+        least_s={
+            names.get(resource, f"gpu {resource[1]}"): math.fsum(s for s in seconds if s is not None)
+            / capacity[resource]
+            for resource, seconds in shared.items()
+        },
+        is_upper_bound="gpu" in waits_for
+        and any(
+            d.has_unmeasured_wait and any(("gpu", gpu) in shared for gpu in d.gpus) for d in demands.values()
+        ),
+    )
+
+
+def compute_fair_share(wants: Iterable[float], available: float = 1.0) -> float:
+    """What each may have at most, so that all that is available of one resource is given away.
+
+    `wants`: parts of the resource. Infinite where all get what they want.
+    """
+    ordered = sorted(wants)
+    for place, want in enumerate(ordered):
+        share = available / (len(ordered) - place)
+        if want > share:
+            return share
+        available -= want
+    return math.inf
 
 
 # ---- rows alone as demands ----
@@ -123,14 +380,18 @@ def compute_gpu_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def predict_job_slowdowns(
-    rows: Sequence[Row], places: Sequence[ResolvedTrial], alone: Summary
-) -> GroupSlowdownPrediction | None:
-    """What jobs with these rows alone do to each other on these GPUs and CPUs; None where a time is not known."""
-    demands = [make_demand(row, place, alone) for row, place in zip(rows, places, strict=True)]
-    known = [demand for demand in demands if demand is not None]
-    if len(known) < len(demands):
-        return None
-    return predict_slowdowns(known, SLICING if any(row["mps"] != "on" for row in rows) else 0.0)
+    group: str, rows: Mapping[str, Row], places: Sequence[ResolvedTrial], alone: Summary
+) -> PredictedGroup | NoPrediction:
+    """What jobs, by their names, with these rows alone do to each other on these GPUs and CPUs."""
+    demands = {
+        name: demand
+        for (name, row), place in zip(rows.items(), places, strict=True)
+        if (demand := make_demand(row, place, alone))
+    }
+    if len(demands) < len(rows):
+        return NoPrediction(name=group, why=(PredictionNote("no-time"),))
+    takes_turns = any(row["mps"] != "on" for row in rows.values())
+    return predict_slowdowns(group, demands, SLICING if takes_turns else 0.0)
 
 
 # ---- which row stands for a job ----
@@ -232,8 +493,7 @@ def predict_experiment_slowdowns(
 
     Raises UsageError where there are no jobs, UnusableError where no trial ended ok.
     """
-    stored = choose_measured_machine(_list_records(folders), this_machine, device)
-    runs = _select_runs_of_machine(folders, stored)
+    stored, runs = choose_machine_with_runs(folders, this_machine, device)
     has_gpu = stored.device == "cuda"
     usual = find_usual_values(read_experiment(None, ExperimentOptions(), has_gpu=has_gpu))
     trials = [r.trial for r in stored.records if r.status == "ok" and not r.group]
@@ -264,7 +524,7 @@ def predict_experiment_slowdowns(
 
 def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
-    stored = choose_measured_machine(_list_records(folders), this_machine)
+    stored, runs = choose_machine_with_runs(folders, this_machine)
     figures = ["job", "solo_epoch_time_s", "predicted_slowdown", "slowdown"]
     groups = [
         PredictedGroup(
@@ -281,24 +541,21 @@ def collect_past_predictions(folders: Sequence[Folder], this_machine: Machine) -
                 for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
         )
-        for rows in list_group_jobs(folders, _select_runs_of_machine(folders, stored))
+        for rows in list_group_jobs(folders, runs)
         if len(rows) > 1 and rows[figures[2:]].notna().all(axis=None)
     ]
     return Predictions(stored=stored, filled={}, groups=tuple(groups))
 
 
-def _list_records(folders: Sequence[Folder]) -> Iterator[Any]:
-    return (record for folder in folders for record in folder.records)
-
-
-def _select_runs_of_machine(folders: Sequence[Folder], stored: StoredMachine) -> Runs:
-    """The lines of a machine's attempts."""
+def choose_machine_with_runs(
+    folders: Sequence[Folder], this_machine: Machine, device: str | None = None
+) -> tuple[StoredMachine, Runs]:
+    """The machine whose results answer, and the lines of its attempts. Raises UnusableError where nothing ended ok."""
+    records = [record for folder in folders for record in folder.records]
+    stored = choose_measured_machine(records, this_machine, device)
     chosen = set(map(id, stored.records))
-    runs = [
-        folder.runs.iloc[[n for n, record in enumerate(folder.records) if id(record) in chosen]]
-        for folder in folders
-    ]
-    return pd.concat(runs, ignore_index=True)
+    runs = pd.concat([folder.runs.iloc[: len(folder.records)] for folder in folders], ignore_index=True)
+    return stored, runs[[id(record) in chosen for record in records]].reset_index(drop=True)
 
 
 def list_group_jobs(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
@@ -343,45 +600,32 @@ def predict_group_slowdowns(
         matches,
         key=lambda name: (sum(isinstance(m, PredictionNote) for m in matches[name]), KINDS.index(name)),
     )
-    lacking = {
-        title: m for title, m in zip(names, matches[kind], strict=True) if isinstance(m, PredictionNote)
-    }
-    if lacking:
-        why = [replace(note, figures={**note.figures, "job": job}) for job, note in lacking.items()]
+    why = [
+        replace(match, figures={**match.figures, "job": title})
+        for title, match in zip(names, matches[kind], strict=True)
+        if isinstance(match, PredictionNote)
+    ]
+    if why:
         return NoPrediction(name=name, why=tuple(why))
     found = [match for match in matches[kind] if not isinstance(match, PredictionNote)]
-    rows = [row for row, _ in found]
-    predicted = predict_job_slowdowns(rows, places, alone[kind])
-    if predicted is None:
-        return NoPrediction(name=name, why=(PredictionNote("no-time"),))
-    if predicted.unknown:  # the rest of it would be taken for nothing
-        return NoPrediction(
-            name=name, why=(PredictionNote("unknown-needs", {"resources": predicted.unknown}),)
+    job_names = [
+        f"{job.membership.name if job.membership else ''}: {title}"
+        for job, title in zip(unit.jobs, names, strict=True)
+    ]
+    rows = dict(zip(job_names, (row for row, _ in found), strict=True))
+    prediction = predict_job_slowdowns(name, rows, places, alone[kind])
+    if isinstance(prediction, NoPrediction):
+        return prediction
+    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in found))
+    jobs = [
+        replace(job, notes=tuple(notes), measured=slowdown)
+        for job, (_, notes), slowdown in zip(
+            prediction.jobs, found, measured.get(key, (None,) * len(found)), strict=True
         )
-    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row in rows))
-    slowdowns = zip(predicted.slowdowns, measured.get(key, (None,) * len(rows)), strict=True)
-    jobs = tuple(
-        PredictedJob(
-            name=f"{job.membership.name}: {title}" if job.membership else title,
-            alone_s=row["epoch_time_s"],
-            slowdown=slowdown,
-            notes=tuple(notes),
-            measured=seen,
-        )
-        for job, title, (row, notes), (slowdown, seen) in zip(unit.jobs, names, found, slowdowns, strict=True)
+    ]
+    is_likely = all(
+        row["repeats"] > 1
+        and not any("time" in find_doubt(code).about for code in split_doubt_codes(row["doubts"]))
+        for row, _ in found
     )
-    return PredictedGroup(
-        name=name,
-        jobs=jobs,
-        word="likely" if all(map(_has_reliable_time, rows)) else "unknown",
-        waits_for=predicted.waits_for,
-        least_s=predicted.least_s,
-        is_upper_bound=predicted.is_upper_bound,
-    )
-
-
-def _has_reliable_time(row: Row) -> bool:
-    """Whether a time alone is of several processes and has no doubts."""
-    return row["repeats"] > 1 and not any(
-        "time" in find_doubt(code).about for code in split_doubt_codes(row["doubts"])
-    )
+    return replace(prediction, jobs=tuple(jobs), word="likely" if is_likely else "unknown")

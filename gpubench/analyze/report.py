@@ -68,7 +68,11 @@ def build_report(
     columns, groups = build_report_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
     lines = list_labelled_rows(rows.summary[list(dict.fromkeys((*rows.varied, *REPORTED_FIGURES)))])
-    warnings = (*collect_warnings(table, rows, shown), *find_spoilt_baseline_warnings(findings))
+    warnings = collect_warnings(table, rows, shown)
+    # Jobs that ran faster beside others than alone, so that their times alone are not reliable.
+    spoilt_by = [group.spoilt_by for group in collect_job_groups(findings)]
+    if spoilt := tuple(dict.fromkeys(job for job in spoilt_by if job is not None)):
+        warnings.append(ReportWarning(code="faster-together", rows=spoilt))
     return Report(
         name=table.name,
         question=table.question,
@@ -76,7 +80,7 @@ def build_report(
         columns=columns,
         groups=groups,
         findings=tuple(attach_warning_codes(finding, warnings) for finding in findings),
-        warnings=warnings,
+        warnings=tuple(warnings),
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in REPORTED_FIGURES} for label, row in lines},
         missing=collect_missing_reasons(rows, (*REPORTED_FIGURES, *shown)),
@@ -195,13 +199,6 @@ def attach_warning_codes(finding: Finding, warnings: Sequence[ReportWarning]) ->
     return replace(
         finding, warnings=tuple(w.code for w in warnings if not set(w.rows).isdisjoint(finding.rows))
     )
-
-
-def find_spoilt_baseline_warnings(findings: Sequence[Finding]) -> list[ReportWarning]:
-    """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
-    jobs = [group.spoilt_by for group in collect_job_groups(findings)]
-    spoilt = tuple(dict.fromkeys(job for job in jobs if job is not None))
-    return [ReportWarning(code="faster-together", rows=spoilt)] if spoilt else []
 
 
 def is_weakening_shown_figure(code: str, shown: Collection[str]) -> bool:

@@ -130,12 +130,6 @@ class EncodedFields:
             codes=codes, frame=self.frame.iloc[places], is_first_gpus=self.is_first_gpus[places]
         )
 
-    def replace(self, field: str, codes: Codes) -> EncodedFields:
-        """The same with other values of a field."""
-        return EncodedFields(
-            codes={**self.codes, field: codes}, frame=self.frame, is_first_gpus=self.is_first_gpus
-        )
-
     @cached_property
     def is_alone(self) -> Mask:
         """Which rows are of trials that ran alone: all but the jobs of groups."""
@@ -178,14 +172,6 @@ class EncodedFields:
         else:
             return codes
         return np.where(alike, codes.max(initial=-1) + 1, codes)
-
-    def list_differing_fields(self, free: Collection[str]) -> list[str]:
-        """The fields, but for `free` ones, that differ between rows: those that follow others, too."""
-        return [
-            field
-            for field in CANDIDATES
-            if field not in free and _count_values(field, self.encode_workload_field(field, free)) > 1
-        ]
 
     def is_determined(self, field: str, by: Collection[str]) -> bool:
         """Whether rows that are equal in all of `by` never differ in `field`."""
@@ -267,19 +253,18 @@ class EncodedFields:
         determine. Rows of different machines are in different series. `self`: of trials alone.
         """
         free = {axis, *find_movable_fields(axis, tied)}
-        fields = self.list_differing_fields(free)
+        every_code = {name: self.encode_workload_field(name, free) for name in CANDIDATES if name not in free}
+        codes = {name: values for name, values in every_code.items() if _count_values(name, values) > 1}
         machines = self.codes["machine"]
         several = [machines] if len(np.unique(machines[machines >= 0])) > 1 else []
-        shown = [field for field in fields if not self._is_implied(field, fields)]
-        codes = {field: self.encode_workload_field(field, free) for field in fields}
+        # A series need not be named by what other fields determine.
+        sources = {field: [other for other in FOLLOWS.get(field, ()) if other in codes] for field in codes}
+        shown = [
+            field for field in codes if not (sources[field] and self.is_determined(field, sources[field]))
+        ]
         # A planned row, which lacks what the machine settles, joins the series that it will be of.
         every = combine_codes(len(self), [*codes.values(), *several])
         return combine_codes(len(self), [*(codes[field] for field in shown), *several]), every
-
-    def _is_implied(self, field: str, fields: Collection[str]) -> bool:
-        """Whether a series need not be named by `field`: other ones of `fields` determine it."""
-        sources = [other for other in FOLLOWS.get(field, ()) if other in fields]
-        return bool(sources) and self.is_determined(field, sources)
 
     def is_fair_step(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> Mask:
         """Whether what moves along between neighbours of a series may; both are places of rows.

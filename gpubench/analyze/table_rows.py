@@ -165,17 +165,26 @@ class TableRows(RowArrangement):
             evidence=self.compare(figures, candidate, baseline),
         )  # fmt: skip
 
+    def summarize_claims(self, claims: Sequence[Claim], family: Sequence[Claim]) -> dict[str, Any]:
+        """What a finding says of claims that answer together: how sure it is, of which rows, and what would settle it.
+
+        `family`: all claims that share their 5 % with these.
+        """
+        return {
+            "word": join_certainty_of_claims(claims),
+            "claims": tuple(claims),
+            "rows": list_claimed_rows(claims),
+            "remedy": find_claims_remedy(
+                list_unsettled_claims(claims), family, self.round_minutes, self.seeds
+            ),
+        }
+
 
 def list_machine_columns(rows: pd.DataFrame) -> list[str]:
     """The columns whose names tell several machines apart; empty for one."""
     if rows["machine"].nunique() < 2:
         return []
     return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
-
-
-def list_first_machine_column(summary: pd.DataFrame) -> tuple[str, ...]:
-    """The column whose names tell several machines apart; empty for one."""
-    return tuple(list_machine_columns(summary)[:1])
 
 
 def estimate_noise_by_row(summary: pd.DataFrame) -> dict[int, float]:

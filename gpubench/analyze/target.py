@@ -23,7 +23,7 @@ from gpubench.analyze.table_rows import (
     join_certainty_of_claims,
     list_unsettled_claims,
 )
-from gpubench.core.claims import Claim, Evidence
+from gpubench.core.claims import Claim
 from gpubench.core.findings import TargetFinding
 from gpubench.schema.record import Record
 
@@ -73,8 +73,10 @@ def make_claims(rows: TableRows) -> list[Claim]:
                 claim = rows.make_claim(
                     metric, figures, candidate, baseline, family=f"target:{number}:{metric}"
                 )
-                evidence = _add_seed_noise(claim.evidence, epochs[candidate], epochs[baseline])
-                claims.append(replace(claim, evidence=evidence))
+                noise, pair = claim.evidence.noise, epochs[[candidate, baseline]]
+                if noise is not None:  # what seeds may differ by matters where nothing can be tested
+                    noise = math.hypot(noise, *(EPOCHS_APART / pair)) if (pair > 0).all() else None
+                claims.append(replace(claim, evidence=replace(claim.evidence, noise=noise)))
     return claims
 
 
@@ -143,11 +145,3 @@ def collect_figures_to_target(rows: TableRows, members: pd.DataFrame, metric: st
 def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
     figures = collect_figures_to_target(rows, members, metric)
     return sorted(figures, key=lambda row: average_log(figures[row]))
-
-
-def _add_seed_noise(evidence: Evidence, *epochs: float) -> Evidence:
-    """The evidence with what seeds may differ by, too; it matters where nothing can be tested."""
-    if evidence.noise is None or not all(number > 0 for number in epochs):
-        return replace(evidence, noise=None)
-    shares = (EPOCHS_APART / number for number in epochs)
-    return replace(evidence, noise=math.hypot(evidence.noise, *shares))

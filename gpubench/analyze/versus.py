@@ -14,15 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, EncodedFields, combine_codes, encode_values
-from gpubench.analyze.table_rows import (
-    Figures,
-    TableRows,
-    find_claims_remedy,
-    group_by,
-    join_certainty_of_claims,
-    list_claimed_rows,
-    list_unsettled_claims,
-)
+from gpubench.analyze.table_rows import TableRows, group_by
 from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
@@ -45,7 +37,11 @@ def make_claims(rows: TableRows) -> list[Claim]:
     value that is faster by the mean of the estimates.
     """
     claims = []
-    seconds = collect_cpu_s_per_image(rows)
+    cpu_s, shares, times = (
+        rows.ended_processes[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
+    )
+    # Where nobody counted CPU seconds, as in a published log, the share of all CPUs times the time tells.
+    seconds = rows.collect((cpu_s if cpu_s.notna().any() else shares * times) / rows.images)
     for field in (name for name in FIELDS if name in rows.varied):
         for pairs in list_pairs_by_value(rows, field):
             centers = [rows.compare(rows.rates, *pair).center for pair in pairs]
@@ -73,27 +69,14 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFindin
         rates = [claim for claim in members if claim.metric == RATE]
         findings.append(
             VersusFinding(
-                word=join_certainty_of_claims(rates),
-                claims=tuple(rates),
+                **rows.summarize_claims(rates, claims),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
-                rows=list_claimed_rows(rates),
-                remedy=find_claims_remedy(
-                    list_unsettled_claims(rates), claims, rows.round_minutes, rows.seeds
-                ),
                 field=field,
                 value=value,
                 baseline=baseline,
             )
         )
     return findings
-
-
-def collect_cpu_s_per_image(rows: TableRows) -> Figures:
-    """CPU seconds an image; where nobody counted them, as in a published log, the share of all CPUs times the time."""
-    seconds, shares, times = (
-        rows.ended_processes[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
-    )
-    return rows.collect((seconds if seconds.notna().any() else shares * times) / rows.images)
 
 
 def list_pairs_by_value(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:

@@ -11,7 +11,7 @@ from typing import Any
 from gpubench.analyze.frames import Runs, build_runs
 from gpubench.analyze.grid import list_labelled_rows
 from gpubench.analyze.predict import estimate_gradient_wait_share, predict_job_slowdowns
-from gpubench.core.prediction import PredictedGroup, PredictedJob
+from gpubench.core.prediction import NoPrediction
 from gpubench.plan.plan import Unit
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record.together import GroupPrediction
@@ -41,32 +41,20 @@ def predict_group_slowdowns(
     runs["variant_definition"] = [
         repr(sorted((definition or {}).items())) for definition in runs["variant_definition"]
     ]
-    rows = [row for _, row in list_labelled_rows(runs.iloc[: len(known)])]
-    others_runs = runs.iloc[len(known) :]
-    predicted = predict_job_slowdowns(rows, resolved, others_runs)
-    if predicted is None:
-        return GroupPrediction(solos=solos, why_not="an epoch time alone is not known")
-    if predicted.unknown:  # the rest of it would be taken for nothing
-        needs = ", ".join(NEEDS[name] for name in predicted.unknown)
-        return GroupPrediction(solos=solos, why_not=f"not known of the trials alone: {needs}")
     names = [job.membership.name if job.membership else "" for job in unit.jobs]
-    return GroupPrediction(
-        solos=solos,
-        prediction=PredictedGroup(
-            name=unit.group,
-            jobs=tuple(
-                PredictedJob(name=name, alone_s=row["epoch_time_s"], slowdown=slowdown)
-                for name, row, slowdown in zip(names, rows, predicted.slowdowns, strict=True)
-            ),
-            waits_for=predicted.waits_for,
-            least_s=predicted.least_s,
-            is_upper_bound=predicted.is_upper_bound,
-        ),
-        waits=tuple(
-            _make_gradient_wait_facts(row, place, resolved, others_runs)
-            for row, place in zip(rows, resolved, strict=True)
-        ),
-    )
+    rows = dict(zip(names, (row for _, row in list_labelled_rows(runs.iloc[: len(known)])), strict=True))
+    others_runs = runs.iloc[len(known) :]
+    prediction = predict_job_slowdowns(unit.group, rows, resolved, others_runs)
+    if isinstance(prediction, NoPrediction):
+        resources = prediction.why[0].figures.get("resources")
+        needs = ", ".join(NEEDS[name] for name in resources or ())
+        why_not = f"not known of the trials alone: {needs}" if needs else "an epoch time alone is not known"
+        return GroupPrediction(solos=solos, why_not=why_not)
+    waits = [
+        _make_gradient_wait_facts(row, place, resolved, others_runs)
+        for row, place in zip(rows.values(), resolved, strict=True)
+    ]
+    return GroupPrediction(solos=solos, prediction=prediction, waits=tuple(waits))
 
 
 def _make_gradient_wait_facts(

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.core.prediction import classify_overlap, compute_overlap_gain
+from gpubench.analyze.predict import JobDemand, predict_slowdowns
+from gpubench.core.prediction import NoPrediction, PredictedGroup, classify_overlap, compute_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import format_experiment
-from gpubench.plan.slowdowns import GroupSlowdownPrediction, JobDemand, predict_slowdowns
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import Record
 
@@ -189,8 +189,8 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
         "predicted_slowdown": None,
         "sharing": None if gain is None else classify_overlap(gain),
     }
-    if foretold and not foretold.unknown:
-        derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]
+    if isinstance(foretold, PredictedGroup):
+        derived["predicted_slowdown"] = foretold.jobs[group.index(line)].slowdown
     return {name: value for name, value in derived.items() if value is not None}
 
 
@@ -198,8 +198,9 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     """Why a job of a group has no prediction, or no verdict. What jobs share must be known for the former."""
     absent = {}
     foretold = prediction(line, lines)
-    if foretold and foretold.unknown:
-        what = " and ".join(f"{name} seconds an epoch" for name in map(str.upper, foretold.unknown))
+    if isinstance(foretold, NoPrediction):
+        resources = foretold.why[0].figures["resources"]
+        what = " and ".join(f"{name} seconds an epoch" for name in map(str.upper, resources))
         absent["predicted_slowdown"] = f"the log does not state what the jobs share: {what}"
     if not line["epoch_time_s"]:
         said = f"the log gives no figures: {line['note'].partition(';')[0]}"
@@ -207,15 +208,15 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     return absent
 
 
-def prediction(line: Line, lines: Sequence[Line]) -> GroupSlowdownPrediction | None:
+def prediction(line: Line, lines: Sequence[Line]) -> PredictedGroup | NoPrediction | None:
     """What the group's jobs alone say of the group. The log's CPU shares are of the whole host: that is one CPU
     here. It does not say how busy a GPU was."""
     group = members(line, lines)
     placed = places(group)
     solos = [alone(other, lines) for other in group]
     demands = [demand(found, gpus) for found, gpus in zip(solos, placed, strict=True) if found]
-    known = [needs for needs in demands if needs is not None]
-    return predict_slowdowns(known) if len(known) == len(group) else None
+    known = {str(number): needs for number, needs in enumerate(demands) if needs is not None}
+    return predict_slowdowns(line["table"], known) if len(known) == len(group) else None
 
 
 def demand(line: Line, gpus: tuple[int, ...]) -> JobDemand | None:

@@ -1,20 +1,21 @@
-"""What the committed folders answer beside batch sizes: figures that were worked out by hand or by another program."""
+"""What the committed folders answer: figures that were worked out by hand or by another program."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import committed
 import pytest
-from committed import HOME
 
-from gpubench.analyze.folder import Folder, make_table_rows, read_folder
+from gpubench.analyze.folder import make_table_rows
 from gpubench.analyze.questions import answer_table_questions
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import (
+    BatchSizeFinding,
     DevicesFinding,
     Finding,
     NetworkSizeFinding,
@@ -22,23 +23,19 @@ from gpubench.core.findings import (
     TargetFinding,
     VersusFinding,
 )
+from gpubench.core.report import Report
 
-FailureKind = TypeVar("Kind", bound=Finding)
-
-
-@cache
-def load(folder: str) -> Folder:
-    return read_folder(HOME / folder, lambda _: None)
+FindingKind = TypeVar("Kind", bound=Finding)
 
 
 @cache
 def answer(folder: str, table: str) -> tuple[TableRows, tuple[Finding, ...]]:
-    (found,) = (each for each in load(folder).tables if each.name == table)
-    rows = make_table_rows(load(folder), found)
+    (found,) = (each for each in committed.load(folder).tables if each.name == table)
+    rows = make_table_rows(committed.load(folder), found)
     return rows, tuple(answer_table_questions(rows))
 
 
-def find(kind: type[FailureKind], folder: str, table: str) -> tuple[TableRows, list[FailureKind]]:
+def find(kind: type[FindingKind], folder: str, table: str) -> tuple[TableRows, list[FindingKind]]:
     rows, findings = answer(folder, table)
     return rows, [finding for finding in findings if isinstance(finding, kind)]
 
@@ -111,20 +108,6 @@ def test_the_column_says_no_more_of_sharing_than_the_finding(
     for group, word in zip(finding.groups, words, strict=True):
         assert rows.summary.loc[list(group.rows), "sharing"].tolist() == [word] * group.jobs
     assert rows.summary["sharing"].count() == rows.is_job.sum()
-
-
-@pytest.mark.parametrize(
-    ("folder", "table"),
-    [("h200-copies-rounds-2026", "mobilenet_v2-copies"), ("h200-pairs-rounds-2026", "batch-size")],
-)
-def test_a_slowdown_has_one_interval_that_of_its_test(folder: str, table: str) -> None:
-    rows, (finding,) = find(SharingFinding, folder, table)
-    claims = [claim for claim in finding.claims if claim.metric == "slowdown"]
-    assert len(claims) == rows.is_job.sum()
-    for claim in claims:
-        shown = rows.summary.loc[claim.candidate, ["slowdown", "slowdown_low", "slowdown_high"]].tolist()
-        tested = (math.exp(claim.evidence.center), claim.decided.low, claim.decided.high)
-        assert shown == pytest.approx(tested, rel=1e-9)
 
 
 def test_pairs_in_rounds_of_which_a_time_alone_is_spoilt() -> None:
@@ -200,3 +183,87 @@ def test_who_reaches_60_pct_first_over_three_seeds() -> None:
     words = (finding.word, finding.energy_word, finding.costlier_word)
     assert words == ("likely", "unknown", "likely")
     assert finding.are_others_alike
+
+
+# ---- which batch size ----
+
+
+def batch_size(folder: str, table: str) -> tuple[Report, BatchSizeFinding]:
+    report = committed.load_tables(folder)[table]
+    (finding,) = (each for each in report.findings if isinstance(each, BatchSizeFinding))
+    return report, finding
+
+
+def get_batch(report: Report, row: int | None) -> Any:
+    return None if row is None else report.labels[row]["batch_size"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "table", "batch", "label", "word", "as_fast"),
+    [
+        ("h200x2-2026", "mobilenet_v2-2gpu", 128, {"gpus": 2, "strategy": "ddp"}, "sure", [64, 256]),
+        ("h200x4-2026", "resnet34-4gpu", 256, {"strategy": "ddp"}, "likely", [64, 128, 512, 1024]),
+        ("h200x4-2026", "mobilenet_v2-4gpu", 128, {"strategy": "ddp"}, "likely", [256]),
+        ("titan-xp-2021", "resnet34-4gpu", 128, {}, "likely", [64, 256, 512]),
+        ("titan-xp-2021", "mobilenet_v2-4gpu", 128, {}, "likely", [64, 256]),
+        ("titan-xp-2021", "mobilenet_v2-gpus", 64, {"gpus": 1, "strategy": "single"}, "unknown", [16, 32]),
+    ],
+)
+def test_the_batch_size_that_is_chosen(
+    folder: str, table: str, batch: int, label: dict[str, object], word: str, as_fast: list[int]
+) -> None:
+    report, finding = batch_size(folder, table)
+    assert finding.choice is not None
+    assert get_batch(report, finding.choice.row) == batch
+    assert finding.label == label
+    assert finding.word == word
+    assert [get_batch(report, row) for row in finding.as_fast] == as_fast
+
+
+def test_the_bound_of_a_choice_and_what_the_fastest_costs() -> None:
+    report, finding = batch_size("h200x2-2026", "mobilenet_v2-2gpu")
+    choice = finding.choice
+    assert choice is not None
+    assert {get_batch(report, row): gain for row, gain in choice.gains.items()} == pytest.approx(
+        {256: 0.1459, 64: 0.1112}, abs=1e-4
+    )
+    assert choice.bound == max(choice.gains.values())
+    assert get_batch(report, finding.fastest) == 256
+    assert finding.speed_gain == pytest.approx(0.0188, abs=1e-4)
+    assert finding.memory_ratio == pytest.approx(12416 / 7142)
+
+
+def test_where_memory_x_time_is_least() -> None:
+    report, finding = batch_size("h200x2-2026", "mobilenet_v2-2gpu")
+    ranges = {
+        (least.label["gpus"], least.label["strategy"]): (
+            get_batch(report, least.low),
+            get_batch(report, least.high),
+        )
+        for least in finding.least_cost
+    }
+    assert ranges == {(1, "single"): (16, 32), (2, "dp"): (32, 256), (2, "ddp"): (16, 64)}
+    assert {least.word for least in finding.least_cost} == {"sure"}
+
+
+def test_sizes_that_ran_out_of_memory_are_one_line() -> None:
+    report, finding = batch_size("h200x4-2026", "mobilenet_v2-4gpu")
+    assert get_batch(report, finding.out_of_memory) == 512
+    last = report.groups[0].rows[-1]
+    assert (last.status, last.cells[0].value, last.skipped) == ("oom", 512, (1024, 2048))
+    (answer,) = (row for row in report.rows if row.is_answer)
+    assert answer.cells[0].value == 128
+
+
+def test_a_target_leaves_batch_sizes_by_rate_untold() -> None:
+    (report,) = committed.load_tables("h200-until-top1-2026").values()
+    assert not any(isinstance(finding, BatchSizeFinding) for finding in report.findings)
+
+
+def test_rows_of_one_process_borrow_the_noise_of_such_rows() -> None:
+    report, _ = batch_size("h200x4-2026", "resnet34-4gpu")
+    (warned,) = (each for each in report.warnings if each.code == "one-process")
+    assert warned.figures == pytest.approx({"noise": 0.4})
+    (first,) = (each for each in report.warnings if each.code == "first-batch")
+    assert first.figures["low"] == pytest.approx(0.118, abs=0.0005)
+    assert first.figures["high"] == pytest.approx(0.850, abs=0.0005)

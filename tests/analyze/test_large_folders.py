@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cProfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def sizes(trials: int) -> Plan:
     return expand_experiment(asked, device="cuda", sources=DiskSources(), cpus=64)
 
 
-def folder_of(path: Path, plan: Plan, *, measured: bool = True) -> Path:
+def write_folder(path: Path, plan: Plan, *, measured: bool = True) -> Path:
     """A folder with this plan; `measured`: and a record of each trial."""
     large.write(path, plan)
     if not measured:
@@ -68,12 +68,12 @@ def read(folder: Path) -> Folder:
     return read_folder(folder, lambda line: pytest.fail(line))
 
 
-def table(folder: Path) -> str:
+def format_table(folder: Path) -> str:
     return terminal.format_text(make_folder_reports([read(folder)]))
 
 
-def csv_of(sheet: str) -> Callable[[Path], str]:
-    return lambda folder: SHEETS[sheet]([read(folder)]).format_csv()
+def format_trials(folder: Path) -> str:
+    return SHEETS["trials"]([read(folder)]).format_csv()
 
 
 def calls(work: Callable[[Path], Any], folder: Path) -> int:
@@ -84,37 +84,37 @@ def calls(work: Callable[[Path], Any], folder: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("kind", "work"),
+    ("make_folder", "works"),
     [
-        ("rows", table),
-        pytest.param("groups", table, marks=pytest.mark.slow),
-        pytest.param("sizes", table, marks=pytest.mark.slow),
-        ("rows", csv_of("trials")),
+        (lambda path, times: write_folder(path, large.planned(FEW * times)), (format_table, format_trials)),
+        pytest.param(
+            lambda path, times: write_folder(path, copies(35 * times), measured=False),
+            (format_table,),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda path, times: write_folder(path, sizes(200 * times)),
+            (format_table,),
+            marks=pytest.mark.slow,
+        ),
     ],
+    ids=["rows", "groups", "sizes"],
 )
 def test_twice_as_many_trials_take_twice_the_work(
-    tmp_path: Path, kind: str, work: Callable[[Path], Any]
+    tmp_path: Path, make_folder: Callable[[Path, int], Path], works: Sequence[Callable[[Path], str]]
 ) -> None:
-    """From 200 to 400 trials twice as much is added as from 100 to 200; what looks at all rows for each row adds up to
-    four times as much."""
-    found: list[int] = []
-    for times in (1, 2, 4):
-        if kind == "groups":
-            folder = folder_of(tmp_path / f"{times}", copies(FEW // 2 * times), measured=False)
-        elif kind == "sizes":
-            folder = folder_of(tmp_path / f"{times}", sizes(3 * FEW * times))
-        else:
-            folder = folder_of(tmp_path / f"{times}", large.planned(FEW * times))
-        if not found:
-            work(folder)  # imports, and whatever is kept from one call to the next
-        found.append(calls(work, folder))
-    one, two, four = found
-    assert (four - two) < 2.4 * (two - one)
+    """From two to four times as many, twice as much is added as from one to two; what looks at all rows for each row
+    adds up to four times as much."""
+    folders = [make_folder(tmp_path / f"{times}", times) for times in (1, 2, 4)]
+    for work in works:
+        work(folders[0])  # imports, and whatever is kept from one call to the next
+        one, two, four = (calls(work, folder) for folder in folders)
+        assert (four - two) < 2.4 * (two - one)
 
 
 def test_a_row_without_samples_is_passed_by_in_no_time(tmp_path: Path) -> None:
     """The page looks for a trial that was sampled; where none was, it asks for each row."""
-    folder = read(folder_of(tmp_path / "f", large.planned(FEW)))
+    folder = read(write_folder(tmp_path / "f", large.planned(FEW)))
     (report,) = make_folder_reports([folder])
     found = calls(lambda _: make_recommended_trace(folder, report, pytest.fail), tmp_path)
     assert found < 200 * len(report.labels)

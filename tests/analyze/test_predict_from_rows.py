@@ -18,10 +18,7 @@ from gpubench.analyze import predict
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.grid import to_python_value
 from gpubench.analyze.predict import Predictions
-from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup
-from gpubench.plan import slowdowns
-from gpubench.plan.stored_machine import choose_measured_machine
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.schema.record import Record
 
@@ -29,65 +26,73 @@ ALL = frozenset(range(8))
 NOWHERE = scripted.computer(gpus=0, cpus=2)
 
 
-def demand(**changes: Any) -> slowdowns.JobDemand:
+def demand(**changes: Any) -> predict.JobDemand:
     """Half of the CPUs and three quarters of GPU 0."""
     usual = {"epoch_time_s": 4.0, "cpu_s": 16.0, "gpu_s": 3.0, "gpus": (0,), "cpus": 8.0, "cpu_ids": ALL}
-    return slowdowns.JobDemand(**usual | changes)
+    return predict.JobDemand(**usual | changes)
 
 
 # ---- the model ----
 
 
+def predict_slowdowns(*demands: predict.JobDemand, slicing: float = predict.SLICING) -> PredictedGroup:
+    group = predict.predict_slowdowns("jobs", {str(n): job for n, job in enumerate(demands)}, slicing)
+    assert isinstance(group, PredictedGroup)
+    return group
+
+
+def list_slowdowns(group: PredictedGroup) -> list[float]:
+    return [job.slowdown for job in group.jobs]
+
+
 def test_a_shared_gpu_is_divided_less_what_switching_costs() -> None:
-    found = slowdowns.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)])
-    assert found.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
-    assert found.waits_for == ("gpu",)
-    assert found.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
-    under_mps = slowdowns.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)], slicing=0.0)
-    assert under_mps.slowdowns == pytest.approx([1.5, 1.5])
-    by_itself = slowdowns.predict_slowdowns([demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0)])
-    assert by_itself.slowdowns == (1.0, 1.0)
+    group = predict_slowdowns(demand(cpu_s=1.0), demand(cpu_s=1.0))
+    assert list_slowdowns(group) == pytest.approx([0.75 / (0.885 / 2)] * 2)
+    assert group.waits_for == ("gpu",)
+    assert group.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
+    under_mps = predict_slowdowns(demand(cpu_s=1.0), demand(cpu_s=1.0), slicing=0.0)
+    assert list_slowdowns(under_mps) == pytest.approx([1.5, 1.5])
+    by_itself = predict_slowdowns(demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0))
+    assert list_slowdowns(by_itself) == [1.0, 1.0]
 
 
 def test_what_a_job_leaves_over_is_shared_again() -> None:
-    found = slowdowns.predict_slowdowns(
-        [demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0)], slicing=0.0
-    )
-    assert found.slowdowns == pytest.approx([1.0, 1 / 0.9])
-    assert slowdowns.compute_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
-    assert slowdowns.compute_fair_share([0.5, 0.5]) == float("inf")
+    group = predict_slowdowns(demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0), slicing=0.0)
+    assert list_slowdowns(group) == pytest.approx([1.0, 1 / 0.9])
+    assert predict.compute_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
+    assert predict.compute_fair_share([0.5, 0.5]) == float("inf")
 
 
 def test_full_cpus_slow_all_jobs_down_alike_and_the_fullest_resource_sets_the_pace() -> None:
-    found = slowdowns.predict_slowdowns([demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,))])
-    assert found.slowdowns == pytest.approx([1.5, 1.5])
-    assert found.waits_for == ("cpu",)
-    assert found.least_s == pytest.approx({"cpu": 6.0})
-    both = slowdowns.predict_slowdowns([demand(cpu_s=32.0), demand(cpu_s=16.0)])
-    assert both.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
+    group = predict_slowdowns(demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,)))
+    assert list_slowdowns(group) == pytest.approx([1.5, 1.5])
+    assert group.waits_for == ("cpu",)
+    assert group.least_s == pytest.approx({"cpu": 6.0})
+    both = predict_slowdowns(demand(cpu_s=32.0), demand(cpu_s=16.0))
+    assert list_slowdowns(both) == pytest.approx([0.75 / (0.885 / 2)] * 2)
 
 
 def test_jobs_on_cpus_of_their_own_share_nothing_and_those_inside_a_set_count_there() -> None:
     halves = frozenset(range(4)), frozenset(range(4, 8))
     apart = [demand(cpu_s=16.0, cpus=4.0, cpu_ids=ids, gpus=(), gpu_s=None) for ids in halves]
-    assert slowdowns.predict_slowdowns(apart).slowdowns == (1.0, 1.0)
-    assert slowdowns.predict_slowdowns(apart).least_s == {}
-    inside = slowdowns.predict_slowdowns([apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None)])
-    assert inside.slowdowns == pytest.approx([1.5, 1.5])
+    group = predict_slowdowns(*apart)
+    assert (list_slowdowns(group), group.least_s) == ([1.0, 1.0], {})
+    inside = predict_slowdowns(apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None))
+    assert list_slowdowns(inside) == pytest.approx([1.5, 1.5])
 
 
-def test_what_is_not_known_of_a_shared_resource_is_told() -> None:
-    found = slowdowns.predict_slowdowns([demand(cpu_s=None), demand()])
-    assert found.unknown == ("cpu",)
-    assert "cpu" not in found.least_s
-    assert slowdowns.predict_slowdowns([demand(gpus=(0,)), demand(gpus=(1,))]).unknown == ()
+def test_where_the_need_of_a_shared_resource_is_not_known_nothing_is_predicted() -> None:
+    lacking = predict.predict_slowdowns("jobs", {"a": demand(cpu_s=None), "b": demand()})
+    assert isinstance(lacking, NoPrediction)
+    assert lacking.why[0].figures == {"resources": ("cpu",)}
+    assert predict_slowdowns(demand(gpus=(0,), gpu_s=None), demand(gpus=(1,))).waits_for == ()
 
 
 def test_unmeasured_waits_on_a_full_gpu_make_it_an_upper_bound() -> None:
     ranks = demand(gpus=(0, 1), has_unmeasured_wait=True)
-    assert slowdowns.predict_slowdowns([ranks, demand()]).is_upper_bound
-    assert not slowdowns.predict_slowdowns([ranks, demand(gpus=(2,))]).is_upper_bound
-    assert not slowdowns.predict_slowdowns([demand(), demand()]).is_upper_bound
+    assert predict_slowdowns(ranks, demand()).is_upper_bound
+    assert not predict_slowdowns(ranks, demand(gpus=(2,))).is_upper_bound
+    assert not predict_slowdowns(demand(), demand()).is_upper_bound
 
 
 def with_result(record: Record, **figures: Any) -> Record:
@@ -229,9 +234,6 @@ def test_what_is_lacking_is_told(tmp_path: Path) -> None:
 def test_unknown_needs_and_times_are_refused(tmp_path: Path) -> None:
     no_cpu = refusal(made_up_rows.folder(tmp_path / "a", alone(16, cpu=None), alone(32)))
     assert (no_cpu.why[0].code, no_cpu.why[0].figures["resources"]) == ("unknown-needs", ("cpu",))
-    assert (
-        refusal(made_up_rows.folder(tmp_path / "c", alone(16), alone(32)), gpus="4").why[0].code == "skipped"
-    )
 
 
 def test_another_allowance_is_noted_and_the_same_one_preferred(tmp_path: Path) -> None:
@@ -245,24 +247,6 @@ def test_another_allowance_is_noted_and_the_same_one_preferred(tmp_path: Path) -
     assert answer(both).jobs[0].alone_s == 4.0
 
 
-def test_rows_of_one_machine_count_and_this_one_goes_first(tmp_path: Path) -> None:
-    mine = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
-    other = made_up_rows.folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
-    found = ask(mine, other, here=NOWHERE, jobs=TWO)
-    stored = found.stored
-    assert (stored.key, len(stored.machine.gpus), stored.cpus) == (made_up_rows.GPU, 2, 8)
-    assert (stored.is_here, stored.other_machines) == (False, ("Titan, 12196 MiB",))
-    with pytest.raises(UnusableError, match="ended ok"):
-        ask(made_up_rows.folder(tmp_path / "three", alone(16, status="failed")), jobs=TWO)
-
-
-def test_the_same_attempt_in_two_folders_counts_once(tmp_path: Path) -> None:
-    one = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
-    again = made_up_rows.folder(tmp_path / "two", alone(16), alone(32))
-    folders = [read_folder(path, str) for path in (one, again)]
-    assert len(choose_measured_machine([r for f in folders for r in f.records], FAR).records) == 2
-
-
 def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:
     path = made_up_rows.folder(tmp_path, alone(16), alone(32))
     found = predict.predict_experiment_slowdowns(
@@ -270,11 +254,6 @@ def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:
     )
     assert found.filled == {"variant": "crop-resize", "data": "procedural:5120", "batch_size": "16,32"}
     assert [group.name for group in found.groups] == ["2 copies (batch_size=16)", "2 copies (batch_size=32)"]
-
-
-def test_without_jobs_there_is_nothing_to_predict(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no jobs"):
-        ask(made_up_rows.folder(tmp_path, alone(16)))
 
 
 # ---- beside what was measured ----
@@ -293,7 +272,7 @@ def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
 
 
 def test_a_group_of_a_committed_folder_and_its_errors() -> None:
-    folder = read_folder(committed.folder("h200-copies-rounds-2026"), str)
+    folder = committed.load("h200-copies-rounds-2026")
     options = ExperimentOptions(fields={"copies": "2", "batch_size": "128"})
     (group,) = predict.predict_experiment_slowdowns([folder], options, NOWHERE).groups
     assert isinstance(group, PredictedGroup)

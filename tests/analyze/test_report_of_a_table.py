@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from made_up_tables import make_table
 
-from gpubench.analyze.folder import Table, read_folder
+from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
     ALL_COLUMNS,
     COLUMNS,
@@ -20,7 +20,6 @@ from gpubench.analyze.grid import (
     choose_figure_columns,
     find_unmeasured_status,
 )
-from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.report import attach_warning_codes, collect_warnings, find_evidence_warnings
 from gpubench.analyze.sharing import make_claims, make_findings
 from gpubench.core.findings import DevicesFinding, MeasuredJobGroup, SharingFinding
@@ -102,12 +101,12 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
     assert (lines.rows[0].status, lines.rows[0].cells[1].value) == ("ok", (None, 2.0))
 
 
-@pytest.mark.parametrize("question", COLUMNS)
-@pytest.mark.parametrize("has_all", [False, True])
-def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended(question: str, has_all: bool) -> None:
+def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended() -> None:
     names = dict.fromkeys(name for columns in COLUMNS.values() for name in columns)
     empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *ALL_COLUMNS)})
-    assert choose_figure_columns(empty, question, has_all=has_all) == UNMEASURED
+    for question in COLUMNS:
+        for has_all in (False, True):
+            assert choose_figure_columns(empty, question, has_all=has_all) == UNMEASURED
 
 
 def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
@@ -143,7 +142,7 @@ def test_what_single_rounds_claim_of_jobs_is_not_told_beside_a_finding_that_know
 
 
 def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows() -> None:
-    for report in make_folder_reports([read_folder(committed.folder("h200x4-2026"), pytest.fail)]):
+    for report in committed.load_tables("h200x4-2026").values():
         for finding in report.findings:
             touching = {w.code for w in report.warnings if set(w.rows) & set(finding.rows)}
             assert set(finding.warnings) == touching != set()
@@ -151,9 +150,8 @@ def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows()
 
 @pytest.mark.slow
 def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
-    titan = committed.folder("titan-xp-2021")
     empty, reasons = [], {}
-    for report in make_folder_reports([read_folder(titan, pytest.fail)]):
+    for report in committed.load_tables("titan-xp-2021").values():
         assert report.facts.is_published
         ended = {row for line in report.rows if line.status == "ok" for row in line.labels}
         empty += [
@@ -161,10 +159,10 @@ def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
         ]
         reasons |= {row: why["gpu_mem_mib"] for row, why in report.missing.items() if "gpu_mem_mib" in why}
     assert sorted(reasons) == sorted(empty) != []
-    records = read_folder(titan, pytest.fail).records
+    records = committed.load("titan-xp-2021").records
     stored = [record.missing for record in records if record.status == "ok"]
     assert set(reasons.values()) == {missing["gpu_mem_mib"] for missing in stored if "gpu_mem_mib" in missing}
-    (report,) = make_folder_reports([read_folder(committed.folder("h200x2-2026"), pytest.fail)])
+    (report,) = committed.load_tables("h200x2-2026").values()
     data = report_to_data(report)["rows"]
     assert {row["missing"]["time_to_top1_s"] for row in data} == {REASONS["no-target"]}
     assert not any("images_per_s" in row["missing"] for row in data)

@@ -6,13 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import committed
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from gpubench.analyze.derive import build_table_summary, classify_overlap_gains
-from gpubench.analyze.folder import read_folder
+from gpubench.analyze.derive import build_table_summary
+from gpubench.analyze.folder import build_folder_from_rows
 from gpubench.analyze.frames import (
     build_runs,
     compute_interquartile_ranges,
@@ -24,7 +25,6 @@ from gpubench.export.sheets import make_table_sheet
 from gpubench.schema.row import Row, replace
 from gpubench.stats.outliers import find_outliers
 
-RESULTS = Path(__file__).parents[2] / "results"
 FIELDS = {
     "model": "mobilenet_v2", "batch_size": 64, "gpus": 1, "strategy": "single", "device": "cuda", "gpu_ids": [0],
     "workers": 4, "cpus": 8,
@@ -349,12 +349,13 @@ def test_groups_are_compared_with_the_same_trials_alone() -> None:
             slowdown=9.0, overlap_gain=0.0,
         )
     ]  # fmt: skip
-    summary = build(*jobs, *alone)
+    summary = build_folder_from_rows(Path("pair"), [*jobs, *alone]).summary
     assert summary["job"].tolist()[1:] == ["1 of 2", "2 of 2"]
     assert summary["alone"].tolist()[1:] == [0, 0]
     assert summary["slowdown"].tolist()[1:] == [1.25, 1.25]
     assert summary["overlap_gain"].tolist()[1:] == pytest.approx([0.6, 0.6])
     assert summary["overlap_gain_low"].tolist()[1:] == pytest.approx([0.6, 0.6])
+    assert summary["sharing"].tolist()[1:] == ["some", "some"]
     assert summary["unit"].tolist()[1:] == [0, 0]
 
 
@@ -368,7 +369,7 @@ def test_a_group_that_lacks_a_job_keeps_the_gain_of_its_runs() -> None:
             solo_epoch_time_s=2.0,
         )
     ]  # fmt: skip
-    summary = build(*jobs)
+    summary = build_folder_from_rows(Path("three"), jobs).summary
     assert summary["overlap_gain"].tolist() == [0.3, 0.3]
     assert summary["slowdown"].tolist() == pytest.approx([1.25, 1.25])
 
@@ -383,11 +384,6 @@ def test_what_lies_between_processes_is_told_where_each_tells_its_own_error() ->
     row = build(*rows[:2], replace(rows[2], step_error_pct=None)).iloc[0]
     assert row["within_pct"] == pytest.approx(1.0)
     assert pd.isna(row["between_pct"])
-
-
-def test_words_of_sharing_change_at_their_borders() -> None:
-    gains = pd.Series([-0.2, 0.1, 0.11, 0.89, 0.9, math.nan])
-    assert classify_overlap_gains(gains).tolist() == ["none", "none", "some", "some", "full", None]
 
 
 def test_energy_and_its_interval_belong_to_the_images() -> None:
@@ -419,7 +415,7 @@ def test_a_top1_was_crossed_where_every_seed_did() -> None:
 
 
 def test_a_folder_has_its_processes_rows_and_tables() -> None:
-    folder = read_folder(RESULTS / "h200x2-2026", pytest.fail)
+    folder = committed.load("h200x2-2026")
     (table,) = folder.tables
     assert (len(folder.runs), len(folder.summary), table.rows) == (54, 18, tuple(range(18)))
     assert (table.axis, table.varied, table.kind) == (
@@ -435,7 +431,7 @@ def test_a_folder_has_its_processes_rows_and_tables() -> None:
 
 
 def test_rows_of_several_tables_have_labels_of_their_own() -> None:
-    folder = read_folder(RESULTS / "titan-xp-2021", pytest.fail)
+    folder = committed.load("titan-xp-2021")
     assert folder.summary.index.tolist() == list(range(len(folder.summary)))
     for number, table in enumerate(folder.tables):
         rows = folder.select_table_rows(table)

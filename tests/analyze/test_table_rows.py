@@ -13,7 +13,7 @@ from gpubench.analyze.table_rows import (
     estimate_noise_by_row,
     find_claims_remedy,
     join_certainty_of_claims,
-    list_first_machine_column,
+    list_machine_columns,
     make_rounds_remedy,
 )
 from gpubench.core.claims import Certainty, Claim
@@ -86,17 +86,17 @@ def test_jobs_of_a_group_take_their_time_together_and_repeats_one_after_the_othe
 @pytest.mark.parametrize(
     ("machines", "gpus", "columns"),
     [
-        (["H200", "A100"], ["H200", "A100"], ("gpu_name",)),
-        (["H200", "H200"], ["H200", "H200"], ()),
-        (["H200", "EPYC"], ["H200", "H200"], ("cpu_name",)),
-        (["H200", None], ["H200", None], ()),
+        (["H200", "A100"], ["H200", "A100"], ["gpu_name", "cpu_name"]),
+        (["H200", "H200"], ["H200", "H200"], []),
+        (["H200", "EPYC"], ["H200", "H200"], ["cpu_name"]),
+        (["H200", None], ["H200", None], []),
     ],
 )
 def test_several_machines_are_told_apart_by_a_name(
-    machines: list[str | None], gpus: list[str | None], columns: tuple[str, ...]
+    machines: list[str | None], gpus: list[str | None], columns: list[str]
 ) -> None:
     summary = pd.DataFrame({"machine": machines, "gpu_name": gpus, "cpu_name": ["EPYC", "Xeon"]})
-    assert list_first_machine_column(summary) == columns
+    assert list_machine_columns(summary) == columns
 
 
 def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import committed
 import pytest
 
-from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.trace import (
     MOST_POINTS,
     build_time_trace,
@@ -17,8 +14,6 @@ from gpubench.analyze.trace import (
 )
 from gpubench.results.samples_file import read_samples_file
 from gpubench.results.store import Results
-
-RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_several_gpus_are_a_mean_and_a_band() -> None:
@@ -47,7 +42,7 @@ def test_cpu_use_is_of_the_seconds_between_readings_that_lie_apart() -> None:
 
 
 def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
-    folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
+    folder = committed.load("h200x4-2026")
     record = next(record for record in folder.records if record.status == "ok")
     results = Results(folder.path)
     samples = read_samples_file(
@@ -70,24 +65,16 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
 
 
 def test_nothing_that_was_sampled_is_no_trace() -> None:
-    folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
+    folder = committed.load("h200x4-2026")
     record = folder.records[0]
     assert build_time_trace(record, {}, row=0) is None
 
 
 def test_the_recommended_trial_is_the_one_to_look_at() -> None:
-    folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
-    report = next(report for report in make_folder_reports([folder]) if report.name == "mobilenet_v2-4gpu")
+    folder = committed.load("h200x4-2026")
+    report = committed.load_tables("h200x4-2026")["mobilenet_v2-4gpu"]
     trace = make_recommended_trace(folder, report, lambda _: None)
     assert trace is not None
     assert trace.row == report.recommended_row
     row = report.labels[trace.row]
     assert (row["batch_size"], row["strategy"]) == (128, "ddp")
-
-
-def test_a_report_without_samples_has_no_trace() -> None:
-    folder = read_folder(RESULTS / "titan-xp-2021", lambda _: None)
-    assert all(
-        make_recommended_trace(folder, report, pytest.fail) is None
-        for report in make_folder_reports([folder])
-    )

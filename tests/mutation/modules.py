@@ -63,7 +63,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_borders_of_questions.py",
     ),
     "gpubench/analyze/audit.py": ("analyze/test_audit_rules_on_frames.py",),
-    "gpubench/analyze/predict.py": ("analyze/test_predict_from_rows.py",),
+    "gpubench/analyze/predict.py": ("analyze/test_predict_from_rows.py", "analyze/test_stored_machine.py"),
     "gpubench/analyze/report.py": ("analyze/test_report_of_a_table.py",),
     "gpubench/basics/rounding.py": ("basics/test_rounding.py",),
     "gpubench/plan/estimate.py": ("plan/test_estimate.py",),

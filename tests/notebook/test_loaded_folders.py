@@ -101,14 +101,13 @@ def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
     assert repr(found) == f"<gpubench results of {path}: 55 records>"
 
 
-@pytest.mark.slow
 def test_a_notebook_shows_the_table_and_no_text_of_it_is_html() -> None:
     row = row_with(trial_id="t1", experiment="<b>x", status="failed", reason="<script>", batch_size=16)
     shown = LoadedFolders([folder_of([row])])._repr_html_()
     assert "<script>" not in shown
     assert "<b>x" not in shown
     assert "&lt;b&gt;x" in shown
-    found = gpubench.load(committed.folder("titan-xp-2021"))
+    found = gpubench.load(committed.folder("h200x4-2026"))
     shown = found._repr_html_()
     assert shown.count("<table>") == len(found.reports) > 1
     assert all(f"<h4>{report.name}</h4>" in shown for report in found.reports)

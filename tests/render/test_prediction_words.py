@@ -8,9 +8,8 @@ from pathlib import Path
 import scripted
 
 from gpubench.analyze import predict
-from gpubench.analyze.predict import Predictions
+from gpubench.analyze.predict import Predictions, StoredMachine
 from gpubench.core.prediction import NoPrediction, PredictedGroup, PredictedJob, PredictionNote
-from gpubench.plan.stored_machine import StoredMachine
 from gpubench.render import prediction
 
 DOUBTS = PredictionNote("doubts", {"codes": ("spread", "gaps")})
@@ -67,11 +66,6 @@ def test_markdown_escapes() -> None:
     assert "**two \\| jobs**" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 1 of 2: a 16 |"))
     assert row.split(" | ")[1:] == ["4.00", "6.78", "1.69", "1.70", "0 |"]
-
-
-def test_errors_and_the_gain_follow_from_slowdowns() -> None:
-    assert (GROUP.overlap, round(GROUP.overlap_gain, 2)) == ("some", 0.59)
-    assert [job.error_pct and round(job.error_pct, 1) for job in GROUP.jobs] == [-0.3, None]
 
 
 def test_what_was_predicted_before_has_a_gain_alone() -> None:

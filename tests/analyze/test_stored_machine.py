@@ -9,8 +9,8 @@ import pytest
 import scripted
 from msgspec import structs
 
+from gpubench.analyze.predict import RecordedSources, choose_measured_machine
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.plan.stored_machine import RecordedSources, choose_measured_machine
 from gpubench.schema.record import Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
