@@ -11,7 +11,7 @@ nvidia-smi reads the same sensors as gpubench does: for memory, power and energy
 
 The stopwatch takes two whole commands that differ in their number of epochs alone, the shorter one twice; what they
 take beside their epochs cancels out, and half of what the shorter ones differ by there is the stopwatch's own doubt.
-`--device cpu` leaves the GPU's lines out.
+`--device cpu` leaves the GPU's lines out. CPU time of a process tree: tests/node/watch/test_known_load.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,10 +36,7 @@ from typing import Any
 from outside import POLLERS, ProcStat, busy_loops, integral, number, polled, poller, processes_now
 
 from gpubench.node import environment
-from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.codes import decode_record
-from gpubench.schema.watched import Window
 
 SHORT, LONG = 2, 17
 """Epochs of the two commands; the first one of each warms up."""
@@ -101,7 +97,7 @@ def main() -> int:
         sys.exit("there is no nvidia-smi here to compare with; --device cpu leaves the GPU's lines out")
     tell_machine(options)
     with tempfile.TemporaryDirectory() as folder:
-        lines = [*sweep_lines(options, Path(folder)), tree_line(max(2.0, options.seconds / 6), Path(folder))]
+        lines = sweep_lines(options, Path(folder))
     print("\nfigure | gpubench | outside | difference | bound | within | by")
     for line in lines:
         print(line.text())
@@ -277,81 +273,6 @@ def memory_line(
         theirs = max(during) - before[-1] if before and during else None
         by = f"{SAME_SENSOR}, growth of the device's memory: it lists no process here"
     return Line(figure="gpu_mem_mib", ours=result.get("gpu_mem_mib"), theirs=theirs, bound=1.0, by=by)
-
-
-# ---------------------------------------------------------------- a process tree
-
-TREE = """
-import os, sys, time
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end: pass
-sys.stdin.readline()
-children = []
-for seconds in ({half}, {whole}):
-    if (pid := os.fork()) == 0:
-        burn(seconds)
-        os._exit(0)
-    children.append(pid)
-for pid in children: os.waitpid(pid, 0)
-print("done", flush=True)
-sys.stdin.readline()
-"""
-TIME = "/usr/bin/time"
-
-
-def tree_line(seconds: float, folder: Path) -> Line:
-    """CPU seconds of two busy children, of which one goes early: by our watcher, and by `time -v`, as % of wall."""
-    report = folder / "time.txt"
-    command = [sys.executable, "-c", TREE.format(half=seconds / 2, whole=seconds)]
-    has_time = Path(TIME).exists()
-    if has_time:
-        command = [TIME, "-v", "-o", str(report), *command]
-    here = environment.make_machine(None)
-    watcher = Watcher(None, here, [], here.cpu_ids)
-    watcher.sample_before_trial()
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin
-    assert child.stdout
-    time.sleep(0.5)
-    watcher.attach_to_trial(child.pid)
-    t0 = time.monotonic()
-    watcher.sample_counters_at_edge(first=True)
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    done = threading.Thread(target=child.stdout.readline)
-    done.start()
-    while done.is_alive():
-        done.join(max(0.0, watcher.next_deadline() - time.monotonic()))
-        watcher.sample_due()
-    t1 = time.monotonic()
-    watcher.sample_final_memory()
-    child.stdin.write("end\n")
-    child.stdin.close()
-    if has_time:
-        child.wait()
-        spent = sum(
-            float(line.rpartition(":")[2])
-            for line in report.read_text().splitlines()
-            if line.strip().startswith(("User time", "System time"))
-        )
-    else:
-        _, _, usage = os.wait4(child.pid, 0)
-        child.returncode = 0
-        spent = usage.ru_utime + usage.ru_stime
-    child.stdout.close()
-    seen = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
-    ours, wall = seen.result["cpu_s_per_epoch"], t1 - t0
-    told = f"{ours:.2f} s" if ours is not None else f"none ({seen.missing['cpu_s_per_epoch']})"
-    print(f"process tree: {wall:.2f} s, CPU by gpubench {told}, outside {spent:.2f} s (its start included)")
-    return Line(
-        figure="CPU of a process tree, % of wall",
-        ours=None if ours is None else 100 * ours / wall,
-        theirs=100 * spent / wall,
-        bound=2.0,
-        points=True,
-        by="/usr/bin/time -v" if has_time else "wait4's rusage (there is no /usr/bin/time here)",
-    )
 
 
 if __name__ == "__main__":

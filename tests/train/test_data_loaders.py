@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+import scripted
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,8 +166,7 @@ def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
     before = set(psutil.Process().children())
     data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
     loop = SimpleNamespace(data=data)
-    how = {"workers": 2, "prefetch": 2, "sync_every": None, "breakdown": False}
-    protocol = SteadyProtocol(SteadyWindow(window_s=1.0), loop, **how)
+    protocol = SteadyProtocol(scripted.order(workers=2), SteadyWindow(window_s=1.0), loop)
     next(protocol._stream)
     workers = set(psutil.Process().children()) - before
     assert len(workers) == 2

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 from typing import ParamSpec
@@ -49,16 +50,16 @@ class Watcher:
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
         *,
-        other_jobs_pids: Callable[[], Collection[int]] = frozenset,
         shared_gpus: Collection[str] = (),
     ) -> None:
         """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
 
-        `wall`: seconds since 1970, by which the driver dates its own samples. `other_jobs_pids`: the process ids of the
-        jobs beside it, as their watchers' `pids` tell them now; `shared_gpus`: those of its GPUs that they use too.
+        `wall`: seconds since 1970, by which the driver dates its own samples. `shared_gpus`: GPUs that jobs beside it
+        use, too.
         """
         self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
-        self._other_jobs_pids = other_jobs_pids
+        self.others: Sequence[Watcher] = ()
+        """Those of the jobs beside it."""
         numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
         self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
         self._shared = tuple(gpu for uuid, gpu in self._gpus.items() if uuid in shared_gpus)
@@ -161,6 +162,9 @@ class Watcher:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
         return self._tree.list_pids_ever() if self._tree else set()
 
+    def _list_other_jobs_pids(self) -> set[int]:
+        return {pid for other in self.others for pid in other.list_seen_pids()}
+
     def make_live_readings(self) -> LiveReadings:
         """The latest readings. Reads nothing itself."""
         utilisation = self._list_latest_values("gpu_util_pct")
@@ -173,7 +177,7 @@ class Watcher:
     def make_watched(self) -> WatchedTrial:
         """All that was seen of the trial, once it has ended."""
         # Those, too, that the driver listed before their own watcher met them.
-        self._neighbours.add_trial_pids(self._other_jobs_pids())
+        self._neighbours.add_trial_pids(self._list_other_jobs_pids())
         skipped = self._schedule.skipped if self._schedule else {}
         return WatchedTrial(
             samples=self._samples,
@@ -261,7 +265,7 @@ class Watcher:
         except Unmeasured as reason:
             self._note_no_process_memory(str(reason), self._samples.note_gap)
             return None
-        self._neighbours.note_running_processes(listed, pids | set(self._other_jobs_pids()))
+        self._neighbours.note_running_processes(listed, pids | self._list_other_jobs_pids())
         mine = {uuid: [mib for pid, mib in processes if pid in pids] for uuid, processes in listed.items()}
         if not any(mine.values()):
             self._note_no_process_memory(_NOT_OURS, self._samples.note_reason)
@@ -304,6 +308,23 @@ class Watcher:
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
                 return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
         return None
+
+
+def make_watchers(
+    nvml: Nvml | None,
+    machine: Machine,
+    jobs: Sequence[tuple[Sequence[str], Sequence[int]]],
+    clock: Clock = time.monotonic,
+) -> list[Watcher]:
+    """One for each job, given its GPUs (uuids) and its CPUs. They know each other's processes."""
+    users = Counter(uuid for gpu_uuids, _ in jobs for uuid in gpu_uuids)
+    shared = {uuid for uuid, count in users.items() if count > 1}
+    watchers = [
+        Watcher(nvml, machine, gpu_uuids, cpu_ids, clock, shared_gpus=shared) for gpu_uuids, cpu_ids in jobs
+    ]
+    for watcher in watchers:
+        watcher.others = [other for other in watchers if other is not watcher]
+    return watchers
 
 
 class _DriverBufferReader:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from fake_nvml import FakeNvml, gpu, running
 from watched import Clock, make_figures, watch
 
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.watcher import Watcher
+from gpubench.node.watch.watcher import Watcher, make_watchers
 from gpubench.record.host_figures import compute_tree_cpu_s
 from gpubench.schema.watched import Window
 
@@ -45,25 +45,7 @@ def start() -> Iterator[Start]:
 
 def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> list[Watcher]:
     """A watcher for each job, given the GPUs of each."""
-    watchers: list[Watcher] = []
-
-    def other_jobs_pids(of: int) -> Callable[[], Collection[int]]:
-        return lambda: set().union(*(w.list_seen_pids() for place, w in enumerate(watchers) if place != of))
-
-    for place, gpus in enumerate(jobs):
-        others = {uuid for other, uuids in enumerate(jobs) if other != place for uuid in uuids}
-        watchers.append(
-            Watcher(
-                nvml,
-                MACHINE,
-                gpus,
-                ALLOWED,
-                clock,
-                other_jobs_pids=other_jobs_pids(place),
-                shared_gpus=others & set(gpus),
-            )
-        )
-    return watchers
+    return make_watchers(nvml, MACHINE, [(gpus, ALLOWED) for gpus in jobs], clock)
 
 
 # ---------------------------------------------------------------- whose processes
