@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -17,6 +18,7 @@ from fakes import resolve_alone
 from msgspec import structs
 from place import until
 from telling_model import DIES, weights, write
+from warm_command import Started, WarmCommand
 
 from gpubench.node import environment, part
 from gpubench.node.cluster import Cluster
@@ -52,7 +54,6 @@ class Two:
         folder: Path,
         *,
         before: tuple[str, ...] = ("env",),
-        should_stop: Callable[[], bool] = lambda: False,
         look: Callable[[Sequence[JobProgress]], None] = lambda _: None,
         **fields: Any,
     ) -> tuple[Attempt, tuple[str, str], str]:
@@ -67,7 +68,7 @@ class Two:
         cluster = Cluster(
             first=self.node, commands=[PartCommand(name="n2", before=before)], address="127.0.0.1"
         )
-        done = cluster.run_trial(order, (), nodes=2, timeout_s=120, should_stop=should_stop, look=look)
+        done = cluster.run_trial(order, (), nodes=2, timeout_s=120, should_stop=lambda: False, look=look)
         ended = make_outcome(job, resolved, done, done.forced)
         return done, (ended.status, ended.reason), log.read_text()
 
@@ -129,50 +130,76 @@ def nothing_is_left(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir() if path.suffix == ".parts") == []
 
 
+TRAINS = 'print("TRAINS", flush=True) if self.steps == 3 and self.training else None'
+
+
+def start_sweep(warm_command: WarmCommand, folder: Path, trick: str) -> Started:
+    """A sweep of one trial over both nodes that would go on for long, of a model that does `trick` in each pass."""
+    asked = (
+        "sweep", "--model", write(folder, trick), "--device", "cpu", "--variant", "synthetic", "--ranks", "2",
+        "--set", "input_size=28", "--set", "num_classes=4", "--epochs", "100000", "--batch-size", "32", "--rounds", "1",
+        "--nodes", "2", "--agent", "env", "--network", "127.0.0.1", "--out", "out",
+    )  # fmt: skip
+    return warm_command.start(asked, cwd=folder, env=os.environ)
+
+
+def read_ending(folder: Path) -> tuple[str, str]:
+    """Of the one record; nothing else is left of the trial's parts."""
+    assert not list(folder.rglob("*.parts"))
+    (path,) = folder.rglob("records/*/*.json")
+    record = json.loads(path.read_text())
+    return record["status"], record["reason"]
+
+
 @pytest.mark.slow
-def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path: Path) -> None:
-    _, (status, reason), _ = two.run(tmp_path, model=write(tmp_path, DIES), epochs=3)
-    assert status == "failed"
+def test_a_rank_that_dies_on_the_second_node_is_named_with_it(
+    warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    sweep = start_sweep(warm_command, tmp_path, DIES)
+    sweep.communicate(timeout=120)
+    status, reason = read_ending(tmp_path)
+    assert (sweep.returncode, status) == (1, "failed")
     assert re.match(r"rank 1 on node \S+ \(node 1\) was ended by SIGKILL", reason)
-    nothing_is_left(tmp_path)
+
+
+def await_training(sweep: Started, folder: Path) -> list[psutil.Process]:
+    """All processes of a sweep whose trial trains on both nodes."""
+    until(lambda: any("TRAINS" in log.read_text() for log in folder.rglob("logs/*/*.log")), "training")
+    family = psutil.Process(sweep.pid).children(recursive=True)
+    assert len(family) == 7, "fork server, leader and rank of each node, and the part of the second one"
+    return family
 
 
 @pytest.mark.slow
-def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path: Path) -> None:
-    trained: list[int] = []
-
-    def look(progress: Sequence[JobProgress]) -> None:
-        trained.extend(one.step for one in progress if one.steps)
-
-    done, ended, _ = two.run(tmp_path, epochs=1000, should_stop=lambda: bool(trained), look=look)
-    assert ended == ("interrupted", "the sweep was stopped")
-    assert {e.rank for e in done.events if isinstance(e, Hello)} == {0, 1}
-    nothing_is_left(tmp_path)
+def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(
+    warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    sweep = start_sweep(warm_command, tmp_path, TRAINS)
+    family = await_training(sweep, tmp_path)
+    sweep.send_signal(signal.SIGINT)
+    sweep.communicate(timeout=60)
+    assert sweep.returncode == 75
+    assert read_ending(tmp_path) == ("interrupted", "the sweep was stopped")
+    until(lambda: not any(map(is_alive, family)), "the end of all")
 
 
 @pytest.mark.slow
-def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp_path: Path) -> None:
-    struck: list[psutil.Process] = []
-
-    def look(progress: Sequence[JobProgress]) -> None:
-        if not struck and progress[0].steps:
-            struck.extend(all_below(*list_parts()))
-            assert len(struck) > 3, "part, fork server, leader, rank"
-            os.kill(struck[0].pid, signal.SIGKILL)
-
-    done, (status, reason), _ = two.run(tmp_path, epochs=100_000, look=look)
-    assert status == "failed"
+def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(
+    warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    sweep = start_sweep(warm_command, tmp_path, TRAINS)
+    family = await_training(sweep, tmp_path)
+    (its_part,) = (process for process in family if len(process.children(recursive=True)) == 3)
+    its_part.kill()
+    sweep.communicate(timeout=60)
+    status, reason = read_ending(tmp_path)
+    assert (sweep.returncode, status) == (1, "failed")
     assert re.match(r"node \S+ \(node 1\) was lost: its part was ended by SIGKILL", reason)
-    assert [node.ranks for node in done.nodes] == [1, 1]
-    until(
-        lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in struck),
-        "the end of all",
-    )
-    mine = [e.pid for e in done.events if isinstance(e, Hello)]
-    assert mine
-    assert not any(map(psutil.pid_exists, mine)), "nor on the first node"
+    until(lambda: not any(map(is_alive, family)), "the end of all, on the first node, too")
 
-    nothing_is_left(tmp_path)
+
+def is_alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def test_ranks_on_a_gpu_import_nothing_that_the_server_could_have_had(train, exe
         device="cuda",
         gpus=1,
         optimizer="adam",
-        precision="fp16",
+        precision=precision,
         execution=execution,
     )
     assert ran.status == "ok", ran.reason
