@@ -24,7 +24,8 @@ from gpubench.datasets import folder
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, SteadyWindow
 from gpubench.train.data.folder_source import FolderSource, read_image
-from gpubench.train.data.loaders import LoaderSettings, TrainLoaders
+from gpubench.train.data.loaders import LoaderSettings
+from gpubench.train.data.opened import LoadedData
 from gpubench.train.failure import classify_error
 from gpubench.train.protocols import SteadyProtocol
 
@@ -95,20 +96,14 @@ def test_a_stream_is_epoch_after_epoch_and_each_is_a_permutation(
 ) -> None:
     count, passes = batch_size * world + more, 3
     spec = DataSpec(kind="folder", channels=1, input_size=1, num_classes=1)
+    how = {"batch_size": batch_size, "val_batch_size": 1, "workers": 0, "prefetch": 2, "seed": seed}
     ranks = [
-        TrainLoaders(
+        LoadedData(
             spec,
             Pixels(count),
-            LoaderSettings(
-                batch_size=batch_size,
-                val_batch_size=1,
-                rank=rank,
-                world=world,
-                workers=0,
-                prefetch=2,
-                seed=seed,
-            ),
-            pin=False,
+            LoaderSettings(rank=rank, world=world, **how),
+            device=torch.device("cpu"),
+            memory_format=torch.channels_last,
         )
         for rank in range(world)
     ]
