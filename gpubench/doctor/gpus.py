@@ -122,7 +122,7 @@ def check_gpu_readings(context: CheckContext) -> Iterable[CheckResult]:
 
     def ask(call: Any, uuid: str) -> str:
         suffix = f" ({nvml.power_source})" if call is POWER else ""
-        return f"{call.reading.shows(nvml.ask(call, uuid))}{suffix}"
+        return f"{call.shows(nvml.ask(call, uuid))}{suffix}"
 
     def fetch(buffer: Any, uuid: str) -> str:
         if not (samples := nvml.read_driver_samples(uuid, buffer.what, 0.0)):
@@ -130,9 +130,11 @@ def check_gpu_readings(context: CheckContext) -> Iterable[CheckResult]:
         return f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s"
 
     for call in CALLS.values():
-        if (reading := call.reading) is not None:
-            verdict: FindingVerdict = "no" if reading.is_column_lost else "doubt"
-            yield from _check_reading(context, reading.name, ask, call, (verdict, reading.without))
+        if call.shows is not None:
+            verdict: FindingVerdict = "no" if call.is_column_lost else "doubt"
+            yield from _check_reading(
+                context, call.doctor_name or call.label, ask, call, (verdict, call.without)
+            )
     for buffer in BUFFERS:
         name = f"{_BUFFERS[buffer.what]} buffer"
         yield from _check_reading(context, name, fetch, buffer, ("doubt", "it is polled at 10 Hz"))

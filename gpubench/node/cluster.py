@@ -28,10 +28,15 @@ from gpubench.node.launch.fork_server import LaunchStoppedError
 from gpubench.node.launch.leader import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
-from gpubench.node.parts.allocation import list_part_commands
 from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, open_parts_folder
 from gpubench.node.parts.merging import NodePart, merge_parts
-from gpubench.node.parts.process import PartCommand, PartLostError, PartProcess, close_all_parts
+from gpubench.node.parts.process import (
+    PartCommand,
+    PartLostError,
+    PartProcess,
+    close_all_parts,
+    list_part_commands,
+)
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import Rendezvous, TrialOrder

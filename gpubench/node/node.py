@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +27,7 @@ from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError
 from gpubench.node.locks import SweepLocks
 from gpubench.node.watch import host_load, idle
 from gpubench.node.watch.nvml import Nvml, explain_lost_gpu, list_gpus_lost_at_start, open_nvml
-from gpubench.node.watch.watcher import Watcher
+from gpubench.node.watch.watcher import make_watchers
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.gpu_look import GpuLook
 from gpubench.schema.missing import Unmeasured
@@ -132,36 +131,14 @@ class Node:
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
             return run_attempt(
                 placed,
-                self._make_watchers(placed),
+                make_watchers(
+                    self.nvml, self.machine, [(order.gpu_uuids, order.cpu_ids) for order in placed]
+                ),
                 self.launcher,
                 timeout_s=timeout_s,
                 should_stop=should_stop,
                 look=look,
             )
-
-    def _make_watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
-        """One for each job, which know each other's processes."""
-        users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
-        shared = {uuid for uuid, count in users.items() if count > 1}
-        watchers: list[Watcher] = []
-
-        def pids_of_other_jobs(index: int) -> Callable[[], set[int]]:
-            return lambda: {
-                pid for k, other in enumerate(watchers) if k != index for pid in other.list_seen_pids()
-            }
-
-        for index, order in enumerate(orders):
-            watchers.append(
-                Watcher(
-                    self.nvml,
-                    self.machine,
-                    order.gpu_uuids,
-                    order.cpu_ids,
-                    other_jobs_pids=pids_of_other_jobs(index),
-                    shared_gpus=shared,
-                )
-            )
-        return watchers
 
     # ---- after them ----
 

@@ -97,15 +97,7 @@ def make_protocol(
     """How this trial measures. `peers`: the other jobs of its group; a trial alone asks nothing of them."""
     protocol, others = order.protocol, peers if order.jobs > 1 else None
     if isinstance(protocol, SteadyWindow):
-        return SteadyProtocol(
-            protocol,
-            loop,
-            others,
-            workers=order.workers // order.ranks,
-            prefetch=order.trial.prefetch,
-            sync_every=order.trial.sync_every,
-            breakdown=order.trial.breakdown,
-        )
+        return SteadyProtocol(order, protocol, loop, others)
     if protocol.until_top1 is not None:
         return UntilTop1Protocol(protocol, loop, evaluate)
     return EpochsProtocol(protocol, loop, evaluate, others)
@@ -118,31 +110,24 @@ class SteadyProtocol:
     """Warm-up and window of one continuous stream, whose loaders are started once and never wait for a restart."""
 
     def __init__(
-        self,
-        order: SteadyWindow,
-        loop: TrainingLoop,
-        peers: PeerJobs | None = None,
-        *,
-        workers: int,
-        prefetch: int,
-        sync_every: int | None,
-        breakdown: bool,
+        self, order: TrialOrder, window: SteadyWindow, loop: TrainingLoop, peers: PeerJobs | None = None
     ) -> None:
-        """`workers`: of this rank. `peers`: the other jobs of its group, where it has any."""
-        self._order = order
+        """`peers`: the other jobs of its group, where it has any."""
+        trial = order.trial
+        self._window = window
         self._loop = loop
         self._peers = peers
-        self._wave = workers
-        self._ahead = workers * prefetch
-        self._block, self._plain = count_block_steps(workers, sync_every, breakdown=breakdown)
+        self._wave = order.workers // order.ranks
+        self._ahead = self._wave * trial.prefetch
+        self._block, self._plain = count_block_steps(self._wave, trial.sync_every, breakdown=trial.breakdown)
         self._stream: Iterator[Any] | None = loop.data.iterate_stream()
         self._number = itertools.count()
 
     def train(self) -> None:
         """The whole training. A job of a group goes on measuring until all jobs have their windows."""
         step_s = self._warm_up()
-        steps = self._order.steps or count_window_steps(
-            self._order.window_s or 0.0, step_s, self._block, self._plain
+        steps = self._window.steps or count_window_steps(
+            self._window.window_s or 0.0, step_s, self._block, self._plain
         )
         if self._peers is None:
             self._train_measured_window(steps, step_s)
@@ -179,7 +164,7 @@ class SteadyProtocol:
     def _train_measured_window(self, steps: int, step_s: float) -> None:
         """Trains the window, and as many steps again where it was far shorter than asked for."""
         seconds = self._train_measured_steps(steps, step_s)
-        asked_s = self._order.window_s
+        asked_s = self._window.window_s
         if (
             asked_s is not None
             and compute_max_over_ranks(self._loop.strategy, [seconds])[0] < SHORT * asked_s

@@ -39,7 +39,6 @@ from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import make_converter
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import MarkedStep, StepBreakdown
-from gpubench.train.cpu_probe import measure_fixed_work_ms
 from gpubench.train.data import Data, LoaderSettings, open_data
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
@@ -47,7 +46,7 @@ from gpubench.train.failure import classify_error
 from gpubench.train.memory_cap import MIB, MemoryCap
 from gpubench.train.protocols import ParentChannel, PeerJobs, Quality, make_protocol
 from gpubench.train.strategies.contract import Strategy
-from gpubench.train.timing import make_step_clock
+from gpubench.train.timing import make_step_clock, measure_fixed_work_ms
 
 _write = os.write
 ANSWER_LIMIT_S = 60.0

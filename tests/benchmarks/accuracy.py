@@ -11,13 +11,14 @@ nvidia-smi reads the same sensors as gpubench does: for memory, power and energy
 
 The stopwatch takes two whole commands that differ in their number of epochs alone, the shorter one twice; what they
 take beside their epochs cancels out, and half of what the shorter ones differ by there is the stopwatch's own doubt.
-`--device cpu` leaves the GPU's lines out.
+`--device cpu` leaves the GPU's lines out. CPU time of a process tree: tests/node/watch/test_known_load.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import datetime
 import json
 import os
@@ -29,18 +30,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from outside import POLLERS, ProcStat, busy_loops, integral, number, polled, poller, processes_now
+import numpy as np
 
 from gpubench.node import environment
-from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.codes import decode_record
-from gpubench.schema.watched import Window
 
 SHORT, LONG = 2, 17
 """Epochs of the two commands; the first one of each warms up."""
@@ -101,7 +99,7 @@ def main() -> int:
         sys.exit("there is no nvidia-smi here to compare with; --device cpu leaves the GPU's lines out")
     tell_machine(options)
     with tempfile.TemporaryDirectory() as folder:
-        lines = [*sweep_lines(options, Path(folder)), tree_line(max(2.0, options.seconds / 6), Path(folder))]
+        lines = sweep_lines(options, Path(folder))
     print("\nfigure | gpubench | outside | difference | bound | within | by")
     for line in lines:
         print(line.text())
@@ -279,79 +277,126 @@ def memory_line(
     return Line(figure="gpu_mem_mib", ours=result.get("gpu_mem_mib"), theirs=theirs, bound=1.0, by=by)
 
 
-# ---------------------------------------------------------------- a process tree
+# ---------------------------------------------------------------- nvidia-smi, polling by itself
 
-TREE = """
-import os, sys, time
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end: pass
-sys.stdin.readline()
-children = []
-for seconds in ({half}, {whole}):
-    if (pid := os.fork()) == 0:
-        burn(seconds)
-        os._exit(0)
-    children.append(pid)
-for pid in children: os.waitpid(pid, 0)
-print("done", flush=True)
-sys.stdin.readline()
-"""
-TIME = "/usr/bin/time"
+POLLERS = (
+    ("processes", "--query-compute-apps=timestamp,gpu_uuid,pid,used_memory", "500"),
+    ("gpus", "--query-gpu=timestamp,uuid,power.draw.instant,power.draw.average,memory.used", "100"),
+)
+FORMAT = "--format=csv,noheader,nounits"
 
 
-def tree_line(seconds: float, folder: Path) -> Line:
-    """CPU seconds of two busy children, of which one goes early: by our watcher, and by `time -v`, as % of wall."""
-    report = folder / "time.txt"
-    command = [sys.executable, "-c", TREE.format(half=seconds / 2, whole=seconds)]
-    has_time = Path(TIME).exists()
-    if has_time:
-        command = [TIME, "-v", "-o", str(report), *command]
-    here = environment.make_machine(None)
-    watcher = Watcher(None, here, [], here.cpu_ids)
-    watcher.sample_before_trial()
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin
-    assert child.stdout
-    time.sleep(0.5)
-    watcher.attach_to_trial(child.pid)
-    t0 = time.monotonic()
-    watcher.sample_counters_at_edge(first=True)
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    done = threading.Thread(target=child.stdout.readline)
-    done.start()
-    while done.is_alive():
-        done.join(max(0.0, watcher.next_deadline() - time.monotonic()))
-        watcher.sample_due()
-    t1 = time.monotonic()
-    watcher.sample_final_memory()
-    child.stdin.write("end\n")
-    child.stdin.close()
-    if has_time:
-        child.wait()
-        spent = sum(
-            float(line.rpartition(":")[2])
-            for line in report.read_text().splitlines()
-            if line.strip().startswith(("User time", "System time"))
+@contextlib.contextmanager
+def poller(folder: Path, name: str, query: str, period_ms: str) -> Iterator[Path]:
+    """nvidia-smi, writing what it sees into a file."""
+    path = folder / f"{name}.csv"
+    command = ["nvidia-smi", query, FORMAT, "-lms", period_ms]
+    if shutil.which("stdbuf"):
+        command = ["stdbuf", "-oL", *command]
+    print("beside it:", shlex.join(command))
+    with path.open("w") as file:
+        running = subprocess.Popen(command, stdout=file)
+        time.sleep(1.0)
+        if running.poll() is not None:
+            sys.exit(f"nvidia-smi ended at once: {path.read_text().strip()}")
+        try:
+            yield path
+        finally:
+            running.terminate()
+            running.wait()
+
+
+def processes_now() -> set[int]:
+    """Pids that hold GPU memory before anything of ours runs."""
+    query = ["nvidia-smi", "--query-compute-apps=pid", FORMAT]
+    return {int(pid) for pid in subprocess.check_output(query, text=True).split() if pid.isdigit()}
+
+
+def polled(path: Path) -> list[tuple[float, list[str]]]:
+    """Its rows, each with its time on the host's monotonic clock, oldest first; a half-written last one is dropped."""
+    ahead = time.time() - time.monotonic()
+    rows = []
+    for cells in csv.reader(path.read_text().splitlines(), skipinitialspace=True):
+        try:
+            at = datetime.datetime.strptime(cells[0], "%Y/%m/%d %H:%M:%S.%f").timestamp() - ahead
+        except (ValueError, IndexError):
+            continue
+        rows.append((at, cells[1:]))
+    return sorted(rows, key=lambda row: row[0])
+
+
+def number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # [N/A], [Not Supported]
+        return None
+
+
+def integral(samples: Sequence[tuple[float, float]], windows: Sequence[tuple[float, float]]) -> float:
+    """Value × seconds over the windows, by trapezoids, on lines between the samples."""
+    times, values = np.array(samples).T
+    total = 0.0
+    for t0, t1 in windows:
+        at = np.concatenate([[t0], times[(times > t0) & (times < t1)], [t1]])
+        held = np.interp(at, times, values)
+        total += float(np.sum((held[1:] + held[:-1]) / 2 * np.diff(at)))
+    return total
+
+
+# ---------------------------------------------------------------- /proc/stat
+
+
+class ProcStat:
+    """Busy and usable time of the CPUs that this process may use, read at 4 Hz by a thread."""
+
+    def __init__(self) -> None:
+        self._cpus = {f"cpu{i}" for i in os.sched_getaffinity(0)}
+        self._rows: list[tuple[float, float, float]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+
+    def __enter__(self) -> ProcStat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        while not self._over.is_set():
+            busy = idle = 0
+            for line in Path("/proc/stat").read_text().splitlines():
+                name, *rest = line.split()
+                if name in self._cpus:
+                    user, nice, system, idling, iowait, irq, softirq = map(int, rest[:7])
+                    busy += user + nice + system + irq + softirq
+                    idle += idling + iowait
+            self._rows.append((time.monotonic(), busy, busy + idle))
+            self._over.wait(0.25)
+
+    def busy_pct(self, windows: Sequence[tuple[float, float]]) -> float:
+        times, busy, usable = np.array(self._rows).T
+        worked, had = (
+            sum(float(np.interp(t1, times, total) - np.interp(t0, times, total)) for t0, t1 in windows)
+            for total in (busy, usable)
         )
-    else:
-        _, _, usage = os.wait4(child.pid, 0)
-        child.returncode = 0
-        spent = usage.ru_utime + usage.ru_stime
-    child.stdout.close()
-    seen = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
-    ours, wall = seen.result["cpu_s_per_epoch"], t1 - t0
-    told = f"{ours:.2f} s" if ours is not None else f"none ({seen.missing['cpu_s_per_epoch']})"
-    print(f"process tree: {wall:.2f} s, CPU by gpubench {told}, outside {spent:.2f} s (its start included)")
-    return Line(
-        figure="CPU of a process tree, % of wall",
-        ours=None if ours is None else 100 * ours / wall,
-        theirs=100 * spent / wall,
-        bound=2.0,
-        points=True,
-        by="/usr/bin/time -v" if has_time else "wait4's rusage (there is no /usr/bin/time here)",
-    )
+        return 100 * worked / had
+
+
+# ---------------------------------------------------------------- a load
+
+
+@contextlib.contextmanager
+def busy_loops(count: int) -> Iterator[None]:
+    """So many processes that do nothing as fast as they can, so that the host's CPU share is worth comparing."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 if __name__ == "__main__":

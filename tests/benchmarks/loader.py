@@ -28,9 +28,10 @@ from statistics_of_pairs import median_interval
 from gpubench.datasets import folder, make
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, parse_transforms
-from gpubench.train.data import loaders, on_cpu
+from gpubench.train.data import LoaderSettings, on_cpu
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.data.folder_source import FolderSource
+from gpubench.train.data.opened import LoadedData
 
 SIZE = 224
 TARGET = 0.85
@@ -52,10 +53,10 @@ def main() -> None:
         print(f"{options.workers} CPUs, batch {options.batch_size}, {DECODER.name}")
 
         def loader() -> float:
-            loaders_ = loaders.TrainLoaders(
+            data = LoadedData(
                 spec,
                 FolderSource(folder.list_images(root, "train")),
-                loaders.LoaderSettings(
+                LoaderSettings(
                     batch_size=options.batch_size,
                     val_batch_size=options.batch_size,
                     rank=0,
@@ -64,9 +65,10 @@ def main() -> None:
                     prefetch=options.prefetch,
                     seed=0,
                 ),
-                pin=options.pin,
+                device=torch.device("cuda" if options.pin else "cpu"),
+                memory_format=torch.channels_last,
             )
-            stream = loaders_.iterate_stream()
+            stream = data.iterate_stream()
             for _ in range(ahead):  # workers start together, and hold batches ready meanwhile
                 next(stream)
             start, images = time.perf_counter(), 0
@@ -74,7 +76,7 @@ def main() -> None:
                 for _ in range(options.workers):  # in whole waves
                     images += len(next(stream)[1])
             rate = images / (time.perf_counter() - start)
-            loaders_.close()
+            data.close()
             return rate
 
         def bare() -> float:

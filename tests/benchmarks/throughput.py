@@ -15,13 +15,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from statistics_of_pairs import median_interval
+from watch_cost import Ranks, training
 
+from gpubench.node import environment
 from gpubench.node.launch.channel import Channel, make_socket_pair
+from gpubench.node.watch.nvml import open_nvml
+from gpubench.node.watch.watcher import Watcher
 
 WINDOW_S = 0.5
 """About as long as each window is made."""
@@ -34,102 +39,70 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--model", default="mobilenet_v2")
     parser.add_argument("--size", type=int, default=224)
-    options = parser.parse_args()
+    options = parser.parse_args(namespace=argparse.Namespace(gpus=1, window=WINDOW_S))
     precision = "bf16" if options.device == "cuda" else "fp32"
     print(
         f"{options.model}, {options.size} px, {precision}, channels-last, resident batch, {options.pairs} pairs"
     )
     print(f"{'batch':>5}  {'steps':>5}  {'bare images/s':>13}  {'gpubench/bare':>13}  95 % interval")
     for batch in (int(text) for text in options.batch_sizes.split(",")):
-        steps, rates = measure(options, batch, precision)
-        ratios = [inside / bare for bare, inside in rates]
-        middle, low, high = median_interval(ratios)
-        bare = median_interval([rate for rate, _ in rates])[0]
-        print(f"{batch:>5}  {steps:>5}  {bare:>13,.0f}  {middle:>13.4f}  {low:.4f} … {high:.4f}", flush=True)
+        options.batch_per_gpu = batch
+        steps, seconds = measure(options)
+        middle, low, high = median_interval([bare / inside for bare, inside in seconds])
+        rate = steps * batch / median_interval([bare for bare, _ in seconds])[0]
+        print(f"{batch:>5}  {steps:>5}  {rate:>13,.0f}  {middle:>13.4f}  {low:.4f} … {high:.4f}", flush=True)
 
 
-def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[int, list[tuple[float, float]]]:
-    """Steps of a window, and (bare, gpubench) images/s of each pair."""
-    from gpubench.node import environment
-    from gpubench.node.watch.nvml import open_nvml
-    from gpubench.node.watch.watcher import Watcher
-
+def measure(options: argparse.Namespace) -> tuple[int, list[tuple[float, float]]]:
+    """Steps of a window, and (bare, gpubench) seconds of each pair."""
     ours, theirs = make_socket_pair()
     pid = os.fork()  # before NVML: it doesn't survive a fork
     if pid == 0:
         ours.close()
-        child(Channel(theirs), options, batch, precision)
+        train_in_turn(Channel(theirs), options)
         os._exit(0)
     theirs.close()
-    channel = Channel(ours)
+    rank = Ranks([Channel(ours)])
     nvml = open_nvml()
     machine = environment.make_machine(nvml)
     uuids = [machine.gpus[0].uuid] if options.device == "cuda" else []
-    rates: list[tuple[float, float]] = []
-    steps = receive(channel)["steps"]
+    rank.run(12, bare=True)
+    rank.run(12, bare=False)
+    steps = max(10, round(WINDOW_S / rank.run(10, bare=True) * 10))
+    pairs = []
     for _ in range(options.pairs):
-        channel.send({"run": "bare"})
-        bare = receive(channel)["images_per_s"]
+        bare = rank.run(steps, bare=True)
         watcher = Watcher(nvml, machine, uuids, machine.cpu_ids)
         watcher.sample_before_trial()
         watcher.attach_to_trial(pid)
-        channel.send({"run": "gpubench"})
-        inside = None
-        while inside is None:
-            watcher.sample_due()
-            received = channel.receive(max(0.0, watcher.next_deadline() - time.monotonic()))
-            if received is None:
-                continue
-            event = received
-            if event.get("event") in ("begin", "end"):
-                watcher.sample_counters_at_edge(first=event["event"] == "begin")
-            inside = event.get("images_per_s")
-        rates.append((bare, inside))
-    channel.send({"run": "stop"})
+        pairs.append((bare, rank.run(steps, watcher, time.monotonic, bare=False)))
+    rank.stop()
     os.waitpid(pid, 0)
-    return steps, rates
+    return steps, pairs
 
 
-def receive(channel: Channel) -> dict[str, float]:
-    received = channel.receive(300)
-    if received is None:
-        sys.exit("the child said nothing for five minutes")
-    return received
+def train_in_turn(channel: Channel, options: argparse.Namespace) -> None:
+    """The child: a window by the loop that is asked for, again and again."""
+    with tempfile.TemporaryDirectory() as folder:
+        inside = training(options, Path(folder), 0, channel)
+        bare = bare_loop(options)
+        while (asked := channel.receive()) and (steps := asked["steps"]):
+            channel.send({"took_s": bare(steps) if asked["bare"] else inside(steps)})
 
 
-def child(channel: Channel, options: argparse.Namespace, batch: int, precision: str) -> None:
-    import torch
-
-    from gpubench.train.step import set_tf32_mode
-
-    set_tf32_mode(precision)
-    device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
-    bare = bare_loop(options, batch, precision, device)
-    inside = gpubench_loop(options, batch, precision, device, channel)
-    bare(12)
-    inside(12, quiet=True)
-    steps = max(10, round(WINDOW_S / bare(10) * 10))
-    channel.send({"steps": steps})
-    while True:
-        received = channel.receive(300)
-        if received is None or received["run"] == "stop":
-            return
-        seconds = bare(steps) if received["run"] == "bare" else inside(steps)
-        channel.send({"images_per_s": steps * batch / seconds})
-
-
-def bare_loop(options: argparse.Namespace, batch: int, precision: str, device):  # type: ignore[no-untyped-def]
-    """What one writes by hand, timed from synchronisation to synchronisation."""
+def bare_loop(options: argparse.Namespace) -> Callable[[int], float]:
+    """What one writes by hand, timed from synchronisation to synchronisation: seconds of so many steps."""
     import torch
     import torch.nn.functional as F
     import torchvision
 
+    device = torch.device(options.device, 0) if options.device == "cuda" else torch.device("cpu")
     model = torchvision.models.get_model(options.model, num_classes=16).to(device)
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    images = torch.randn(batch, 3, options.size, options.size, device=device)
+    images = torch.randn(options.batch_per_gpu, 3, options.size, options.size, device=device)
     images = images.contiguous(memory_format=torch.channels_last)
-    labels = torch.randint(16, (batch,), device=device)
+    labels = torch.randint(16, (options.batch_per_gpu,), device=device)
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
 
     def run(steps: int) -> float:
@@ -137,48 +110,12 @@ def bare_loop(options: argparse.Namespace, batch: int, precision: str, device): 
         began = time.perf_counter()
         for _ in range(steps):
             optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16"):
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
                 loss = F.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
         wait()
         return time.perf_counter() - began
-
-    return run
-
-
-def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, device, channel: Channel):  # type: ignore[no-untyped-def]
-    """gpubench's own loop, as a rank of a trial runs it: its step, its clock, its data, its events."""
-    import torch
-
-    from gpubench.schema.order import DataSpec
-    from gpubench.train import models, step
-    from gpubench.train.data import LoaderSettings, open_data
-    from gpubench.train.device_assignment import DeviceAssignment
-    from gpubench.train.loop import Segment, TrainingLoop
-    from gpubench.train.strategies.contract import Strategy
-    from gpubench.train.timing import make_step_clock
-
-    assignment = DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
-    strategy = Strategy(assignment)
-    model = models.build_model(options.model, num_classes=16, input_size=options.size).to(device)
-    model = model.to(memory_format=torch.channels_last).train()
-    optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
-    training_step = step.TrainStep(model, optimizer, strategy, precision=precision)
-    data = open_data(
-        DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
-        LoaderSettings(
-            batch_size=batch, val_batch_size=batch, rank=0, world=1, workers=0, prefetch=2, seed=0
-        ),
-        device=device,
-        memory_format=torch.channels_last,
-    )
-
-    def run(steps: int, *, quiet: bool = False) -> float:
-        report = (lambda _: None) if quiet else channel.send
-        loop = TrainingLoop(data, training_step, strategy, make_step_clock(assignment), report, lambda: None)
-        segment = Segment(number=0, steps=steps, measured=True, seconds=WINDOW_S)
-        return loop.train_segment(segment, data.iterate_stream()).seconds
 
     return run
 

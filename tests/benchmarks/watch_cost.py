@@ -146,10 +146,16 @@ class Ranks:
 
     channels: list[Channel]
 
-    def run(self, steps: int, watcher: Watcher | None = None, clock: Stopped | None = None) -> float:
+    def run(
+        self,
+        steps: int,
+        watcher: Watcher | None = None,
+        clock: Callable[[], float] | None = None,
+        **more: Any,
+    ) -> float:
         """One window of all ranks: seconds of the slowest. `watcher`: looks on, as in `launch/attempt.py`."""
         for channel in self.channels:
-            channel.send({"steps": steps})
+            channel.send({"steps": steps, **more})
         seconds: dict[int, float] = {}
         deadline = time.monotonic() + ANSWER_S
         while len(seconds) < len(self.channels):

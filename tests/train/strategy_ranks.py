@@ -1,12 +1,13 @@
-"""One rank of the tests of strategies: trains small networks in float64, and tells what came of it.
+"""The ranks of the tests of strategies: each trains small networks in float64, and tells what came of it.
 
-Run as `python tests/train/strategy_ranks.py RANK RANKS FOLDER DEVICE`. Rank 0 prints a JSON object: name of a case ->
-what was found. Weights are compared by the largest absolute difference.
+Run as `python tests/train/strategy_ranks.py RANKS FOLDER DEVICE`. Rank 0 prints a JSON object: name of a case -> what
+was found. Weights are compared by the largest absolute difference.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpubench.basics.linux import die_with_parent
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import TrainStep, make_optimizer
@@ -238,7 +240,21 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
 
 
 def main() -> None:
-    rank, ranks, folder, kind = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+    ranks, folder, kind = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    parent, others = os.getpid(), []
+    for rank in range(ranks - 1, -1, -1):  # torch is imported once; the first rank is the process itself
+        if rank and (pid := os.fork()):
+            others.append(pid)
+            continue
+        if rank:
+            die_with_parent(parent)
+        train_rank(rank, ranks, folder, kind)
+        if rank:
+            os._exit(0)
+    sys.exit(any(os.waitpid(pid, 0)[1] for pid in others))
+
+
+def train_rank(rank: int, ranks: int, folder: Path, kind: str) -> None:
     torch.set_num_threads(1)
     device = torch.device(kind, rank) if kind == "cuda" else torch.device(kind)
     if kind == "cuda":

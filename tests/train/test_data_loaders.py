@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+import scripted
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,8 @@ from gpubench.datasets import folder
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, SteadyWindow
 from gpubench.train.data.folder_source import FolderSource, read_image
-from gpubench.train.data.loaders import LoaderSettings, TrainLoaders
+from gpubench.train.data.loaders import LoaderSettings
+from gpubench.train.data.opened import LoadedData
 from gpubench.train.failure import classify_error
 from gpubench.train.protocols import SteadyProtocol
 
@@ -94,20 +96,14 @@ def test_a_stream_is_epoch_after_epoch_and_each_is_a_permutation(
 ) -> None:
     count, passes = batch_size * world + more, 3
     spec = DataSpec(kind="folder", channels=1, input_size=1, num_classes=1)
+    how = {"batch_size": batch_size, "val_batch_size": 1, "workers": 0, "prefetch": 2, "seed": seed}
     ranks = [
-        TrainLoaders(
+        LoadedData(
             spec,
             Pixels(count),
-            LoaderSettings(
-                batch_size=batch_size,
-                val_batch_size=1,
-                rank=rank,
-                world=world,
-                workers=0,
-                prefetch=2,
-                seed=seed,
-            ),
-            pin=False,
+            LoaderSettings(rank=rank, world=world, **how),
+            device=torch.device("cpu"),
+            memory_format=torch.channels_last,
         )
         for rank in range(world)
     ]
@@ -165,8 +161,7 @@ def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
     before = set(psutil.Process().children())
     data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
     loop = SimpleNamespace(data=data)
-    how = {"workers": 2, "prefetch": 2, "sync_every": None, "breakdown": False}
-    protocol = SteadyProtocol(SteadyWindow(window_s=1.0), loop, **how)
+    protocol = SteadyProtocol(scripted.order(workers=2), SteadyWindow(window_s=1.0), loop)
     next(protocol._stream)
     workers = set(psutil.Process().children()) - before
     assert len(workers) == 2

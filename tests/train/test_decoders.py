@@ -18,8 +18,7 @@ import pytest
 import torch
 from PIL import Image
 
-from gpubench.train.data.decoders import Decoder, _load_torchcodec, _load_torchvision, load_decoder
-from gpubench.train.data.exif import hide_exif
+from gpubench.train.data.decoders import Decoder, _load_torchcodec, _load_torchvision, hide_exif, load_decoder
 
 ORIENTATION = 0x0112
 NOISE = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)

@@ -28,9 +28,8 @@ def test_the_catalogue_knows_the_classifiers_of_torchvision():
 @pytest.mark.parametrize(
     ("name", "input_size"),
     [
-        ("vit_b_16", 96), ("maxvit_t", 224), ("swin_v2_t", 256),
-        ("inception_v3", 299), ("googlenet", 96), ("convnext_tiny", 64), ("regnet_y_400mf", 64), ("densenet121", 64),
-        ("squeezenet1_1", 64), ("vgg11_bn", 64), ("alexnet", 96), ("lenet", 12), ("mlp", 28),
+        ("vit_b_16", 96), ("maxvit_t", 224), ("inception_v3", 299), ("googlenet", 96), ("regnet_y_400mf", 64),
+        ("alexnet", 96), ("lenet", 12), ("mlp", 28),
     ],
 )  # fmt: skip
 def test_models_take_the_size_and_the_classes_that_they_are_told(name, input_size):
@@ -43,9 +42,9 @@ def test_models_take_the_size_and_the_classes_that_they_are_told(name, input_siz
 @pytest.mark.parametrize(
     ("name", "within"),
     [
-        *((name, 0.02) for name in ("mobilenet_v2", "vgg16", "regnet_y_400mf")),
+        ("mobilenet_v2", 0.02),
         # Attention counts in full here; torchvision's figure leaves parts of it out.
-        *(pytest.param(name, 0.2, marks=pytest.mark.slow) for name in ("vit_b_32", "swin_t")),
+        pytest.param("vit_b_32", 0.2, marks=pytest.mark.slow),
     ],
 )
 def test_multiply_adds_are_those_that_torchvision_publishes(name, within):
@@ -65,8 +64,12 @@ def test_counting_leaves_a_trained_model_as_it_is():
     assert {p.device.type for p in model.parameters()} == {"cpu"}
 
 
+LIKE_OTHERS = {"resnet101", "resnet152"}
+"""Their width is asked for as that of resnet50."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", catalog.WIDTH_MODELS)
+@pytest.mark.parametrize("name", sorted(set(catalog.WIDTH_MODELS) - LIKE_OTHERS))
 def test_width_changes_the_parameters(name):
     size = 28 if name in catalog.SMALL_MODELS else 224
     narrow, usual, wide = (models.count_parameters_m(on_meta(name, size, width=w)) for w in (0.5, 1.0, 2.0))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted
 import torch
 
 from gpubench.schema.events import Begin, End, Steps, StepsDone
@@ -88,8 +89,7 @@ class Bench:
         self.happened.append(tuple(images.tolist()))
 
     def steady(self, order: SteadyWindow, peers: PeerJobs | None = None, **how: Any) -> None:
-        defaults = {"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False}
-        SteadyProtocol(order, self.loop, peers, **defaults | how).train()
+        SteadyProtocol(scripted.order(**how), order, self.loop, peers).train()
 
     @property
     def trained(self) -> list[tuple[int, int]]:

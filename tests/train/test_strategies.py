@@ -34,22 +34,14 @@ EXACT = 1e-9
 def found(request, tmp_path_factory) -> dict[str, Any]:
     """What the ranks tell, by name."""
     folder = tmp_path_factory.mktemp("ranks")
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, SCRIPT, str(rank), str(RANKS), folder, request.param],
-            stdout=subprocess.PIPE, stderr=(folder / f"{rank}.log").open("wb"),
-        )
-        for rank in range(RANKS)
-    ]  # fmt: skip
-    try:
-        told, *_ = [rank.communicate(timeout=280)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-    logs = "\n".join((folder / f"{rank}.log").read_text()[-3000:] for rank in range(RANKS))
-    assert [rank.returncode for rank in ranks] == [0] * RANKS, logs
-    return json.loads(told.splitlines()[-1])
+    ranks = subprocess.run(
+        [sys.executable, SCRIPT, str(RANKS), folder, request.param],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert ranks.returncode == 0, ranks.stderr[-6000:]
+    return json.loads(ranks.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

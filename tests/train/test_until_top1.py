@@ -14,7 +14,6 @@ ONE_GPU = {"device": "cuda", "gpus": 1, "cpus": 2, "workers": 2}
 TWO_GPUS = {"device": "cuda", "gpus": 2, "cpus": 2, "workers": 2, "strategy": "ddp"}
 AT_ONCE = {"model": MODELS + "tiny", "lr": 0.5}
 GRADUALLY = {"model": MODELS + "tiny", "lr": 1e-3, "seed": 1}
-NEVER = {"model": MODELS + "tiny", "lr": 1e-6}
 
 
 def top1(ran):
@@ -89,9 +88,8 @@ def test_a_target_that_the_warm_up_reaches_waits_for_a_measured_epoch(train):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", [{}, TWO], ids=["one", "gloo"])
-def test_a_target_that_is_never_reached_is_a_result(train, where):
-    ran = train(until_top1=99.0, epochs=3, **NEVER, **where)
+def test_a_target_that_is_never_reached_is_a_result(train):
+    ran = train(until_top1=99.0, epochs=3, model=MODELS + "tiny", lr=1e-6)
     assert (ran.status, len(ran.outcome.epochs)) == ("ok", 3)
     for name in COLUMNS:
         assert ran.outcome.result.get(name) is None

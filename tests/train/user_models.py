@@ -86,20 +86,6 @@ def raises_when_built(num_classes: int) -> nn.Module:
     raise ValueError(f"{num_classes} classes are too many")
 
 
-def _stop_the_server() -> None:
-    leader = psutil.Process().parent()
-    assert leader is not None
-    server = leader.parent()
-    assert server is not None
-    server.suspend()
-
-
-def _print_megabytes() -> None:
-    print("begins")
-    for _ in range(64):
-        print("y" * (1 << 20))
-
-
 def _block() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
     ctypes.CDLL(None).sleep(1000)
@@ -156,11 +142,6 @@ class Astray(Tiny):
         return super().forward(images)
 
 
-def slow_to_build(num_classes: int) -> nn.Module:
-    time.sleep(1)
-    return Tiny(num_classes)
-
-
 def leaves_a_daemon(num_classes: int) -> nn.Module:
     """Starts a process that leaves the session, outlives its parent and says its id."""
     script = "sleep 1000 & echo '{\"daemon\": '$!'}'"
@@ -176,11 +157,6 @@ def leaves_a_daemon_and_dies(num_classes: int) -> nn.Module:
 def leaves_a_daemon_and_is_slow(num_classes: int) -> nn.Module:
     leaves_a_daemon(num_classes)
     return slow_step(num_classes)
-
-
-def talks_and_dies(num_classes: int) -> nn.Module:
-    print(f"{num_classes} classes" + "x" * 1_000_000, flush=True)
-    os._exit(3)
 
 
 def _tell(**facts: object) -> None:
@@ -328,11 +304,8 @@ def images_never_come(num_classes: int) -> nn.Module:
 tiny = Tiny
 runs_out_of_gpu_memory = partial(Tiny, act=_at_step_three(_run_out))
 raises = partial(Tiny, act=_at_step_three(lambda: _raise(ValueError("the moon is full"))))
-asks_to_exit = partial(Tiny, act=_at_step_three(lambda: sys.exit("leaving early")))
 exits = partial(Tiny, act=_at_step_three(lambda: os._exit(3)))
 is_killed = partial(Tiny, act=_at_step_three(lambda: os.kill(os.getpid(), signal.SIGKILL)))
-stops_the_server = partial(Tiny, act=_at_step_three(_stop_the_server))
-prints_without_end = partial(Tiny, act=_at_step_three(_print_megabytes))
 segfaults = partial(Tiny, act=_at_step_three(lambda: ctypes.string_at(0)))
 aborts = partial(Tiny, act=_at_step_three(os.abort))
 hangs = partial(Tiny, act=_at_step_three(_block))
@@ -348,9 +321,6 @@ second_rank_is_killed = partial(
 )
 second_rank_raises = partial(
     Tiny, act=_at_step_three(lambda: _raise(ValueError("only rank one")) if rank() else None)
-)
-second_rank_raises_and_first_hangs = partial(
-    Tiny, act=_at_step_three(lambda: _raise(ValueError("only rank one")) if rank() else _block())
 )
 second_rank_has_a_faulty_gpu = partial(
     Tiny, act=_at_step_three(lambda: _raise(torch.AcceleratorError(ECC_ERROR)) if rank() else None)

@@ -17,14 +17,15 @@ import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, block_signals
-from gpubench.node.launch.channel import Channel, make_socket_pair
-from gpubench.node.launch.control import (
+from gpubench.node.launch.channel import (
+    Channel,
     ImportFailed,
     LeaderExited,
     ReapLeader,
     ServerReady,
     StartTrial,
     TrialStarted,
+    make_socket_pair,
     read_server_message,
 )
 from gpubench.node.launch.descendants import (

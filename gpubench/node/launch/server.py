@@ -1,7 +1,7 @@
 """The warmed fork server: has torch imported and CUDA untouched, and forks a trial's leader in about 10 ms.
 
 Run as `python -m gpubench.node.launch.server FD`, with one end of a channel as FD. What is said on it stands in
-`control.py`.
+`channel.py`.
 
 It stays single-threaded, because a fork copies only the forking thread and the locks that others hold.
 A leader that has ended stays a zombie until `reap_leader`, so that its process group id can't be taken by another.
@@ -26,8 +26,8 @@ import psutil
 from gpubench.basics import linux
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import leader
-from gpubench.node.launch.channel import Channel
-from gpubench.node.launch.control import (
+from gpubench.node.launch.channel import (
+    Channel,
     ImportFailed,
     LeaderExited,
     ReapLeader,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -35,6 +35,8 @@ from gpubench.schema.events import (
 from gpubench.schema.record import Ended
 from gpubench.schema.samples import Samples, Series
 from gpubench.schema.watched import WatchedTrial
+
+T = TypeVar("T")
 
 _FIRST_NODE_ONLY = (Evaluated, Settle, Filling)
 """What the first rank of each node tells, and once is enough."""
@@ -256,25 +258,23 @@ def _merge_watched(seen: Sequence[WatchedTrial]) -> WatchedTrial:
     return replace(
         seen[0],
         samples=samples,
-        gpus=tuple(
-            _prefix_device_with_node(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus
-        ),
-        uuids={
-            _prefix_device_with_node(node, gpu): uuid
-            for node, part in enumerate(seen)
-            for gpu, uuid in part.uuids.items()
-        },
-        baseline_mib={
-            _prefix_device_with_node(node, gpu): mib
-            for node, part in enumerate(seen)
-            for gpu, mib in part.baseline_mib.items()
-        },
+        gpus=tuple(_merge_by_device([dict.fromkeys(part.gpus) for part in seen])),
+        uuids=_merge_by_device([part.uuids for part in seen]),
+        baseline_mib=_merge_by_device([part.baseline_mib for part in seen]),
         trained_until=max(part.trained_until for part in seen),
         strangers=[line for part in seen for line in part.strangers],
         desktops=[line for part in seen for line in part.desktops],
         max_sm_clock_mhz=min(known) if known and len(known) == len(clocks) else None,
         parts=tuple(seen),
     )
+
+
+def _merge_by_device(parts: Sequence[Mapping[str, T]]) -> dict[str, T]:
+    return {
+        _prefix_device_with_node(node, gpu): value
+        for node, part in enumerate(parts)
+        for gpu, value in part.items()
+    }
 
 
 def _prefix_device_with_node(node: int, device: str) -> str:

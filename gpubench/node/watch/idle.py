@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from statistics import fmean
 
 from gpubench.node.watch import host
@@ -45,53 +44,27 @@ def sample_gpus_before_sweep(
     """
     began, began_wall = clock(), wall()
     count = max(2, round(seconds / PERIOD_S))
-    watts: dict[str, list[float]] = {uuid: [] for uuid in uuids}
-    polls: dict[str, list[float]] = {uuid: [] for uuid in uuids}
-    missing: dict[str, dict[str, str]] = {uuid: {} for uuid in uuids}
-    failed = dict.fromkeys(uuids, 0)
-    in_use: dict[str, float] = {}
+    gpus = [_LookedAtGpu(nvml, uuid) for uuid in uuids]
     schedule = Schedule({"look": PERIOD_S}, began)
-    while uuids:
+    while gpus:
         sleep(max(0.0, schedule.next_deadline - clock()))
         schedule.take_due(clock())
-        for uuid in uuids:
-            try:
-                watts[uuid].append(nvml.ask(POWER, uuid))
-            except Unmeasured as reason:
-                missing[uuid]["power_w"] = str(reason)
-                failed[uuid] += 1
-            try:
-                polls[uuid].append(nvml.ask(UTILISATION, uuid).gpu_pct)
-            except Unmeasured as reason:
-                missing[uuid]["util_pct"] = str(reason)
+        for gpu in gpus:
+            gpu.take_reading()
         spent = clock() - began
         since = max(began_wall, wall() - seconds)
         is_whole = spent >= seconds - PERIOD_S / 2
         busy = [
-            uuid
-            for uuid in uuids
-            if uuid not in in_use and fmean(polls[uuid][-count:] or [0.0]) >= IN_USE_PCT
+            gpu for gpu in gpus if gpu.in_use_pct is None and fmean(gpu.polls[-count:] or [0.0]) >= IN_USE_PCT
         ]
-        for uuid in busy if is_whole else ():
-            util = _average_utilisation(nvml, uuid, polls[uuid][-count:], since)
-            if (
-                util is not None
-                and util >= IN_USE_PCT
-                and _list_gpu_processes("compute", nvml, PROCESSES, uuid, {})
-            ):
-                in_use[uuid] = util
-        settling = any(_is_power_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(
-            busy
+        for gpu in busy if is_whole else ():
+            gpu.note_if_in_use(count, since)
+        settling = any(_is_power_falling(gpu.watts[-count:]) for gpu in gpus) or any(
+            gpu.in_use_pct is None for gpu in busy
         )
         if spent >= LIMIT_S or (is_whole and not settling):
             break
-    looks = {
-        uuid: _make_look(
-            nvml, uuid, watts[uuid][-count:], polls[uuid][-count:], since, missing[uuid], failed[uuid]
-        )
-        for uuid in uuids
-    }
-    return looks | {uuid: replace(looks[uuid], util_pct=util) for uuid, util in in_use.items()}
+    return {gpu.uuid: gpu.make_look(count, since) for gpu in gpus}
 
 
 def _is_power_falling(watts: Sequence[float]) -> bool:
@@ -100,58 +73,76 @@ def _is_power_falling(watts: Sequence[float]) -> bool:
     return fmean(watts[-_EDGE:]) < (1 - FALLING) * fmean(watts[:_EDGE])
 
 
-def _make_look(
-    nvml: Nvml,
-    uuid: str,
-    watts: Sequence[float],
-    polls: Sequence[float],
-    since: float,
-    missing: dict[str, str],
-    failed: int,
-) -> GpuLook:
-    power = None
-    if watts and _is_power_falling(watts):
-        missing["power_w"] = (
-            f"power was still falling, from {watts[0]:.0f} to {watts[-1]:.0f} W within the last second: "
-            "something ran here moments ago"
+class _LookedAtGpu:
+    """What was read of one GPU so far."""
+
+    def __init__(self, nvml: Nvml, uuid: str) -> None:
+        self.uuid = uuid
+        self.watts: list[float] = []
+        self.polls: list[float] = []
+        self.in_use_pct: float | None = None
+        """How busy it was when a process was first seen at work."""
+        self._nvml = nvml
+        self._failed = 0
+        self._missing: dict[str, str] = {}
+
+    def take_reading(self) -> None:
+        try:
+            self.watts.append(self._nvml.ask(POWER, self.uuid))
+        except Unmeasured as reason:
+            self._missing["power_w"] = str(reason)
+            self._failed += 1
+        try:
+            self.polls.append(self._nvml.ask(UTILISATION, self.uuid).gpu_pct)
+        except Unmeasured as reason:
+            self._missing["util_pct"] = str(reason)
+
+    def note_if_in_use(self, count: int, since: float) -> None:
+        util = self._average_utilisation(count, since)
+        if util is not None and util >= IN_USE_PCT and self._list_processes("compute", PROCESSES):
+            self.in_use_pct = util
+
+    def make_look(self, count: int, since: float) -> GpuLook:
+        """By the last `count` readings, and the driver's own since then (seconds since 1970)."""
+        watts, power = self.watts[-count:], None
+        if watts and _is_power_falling(watts):
+            self._missing["power_w"] = (
+                f"power was still falling, from {watts[0]:.0f} to {watts[-1]:.0f} W within the last second: "
+                "something ran here moments ago"
+            )
+        elif watts and fmean(watts) <= 0:
+            self._missing["power_w"] = "the driver tells a power of 0 W"
+        elif watts:
+            power = fmean(watts)
+            self._missing.pop("power_w", None)  # one reading of many failed
+        util = self._average_utilisation(count, since) if self.in_use_pct is None else self.in_use_pct
+        if util is not None:
+            self._missing.pop("util_pct", None)
+        return GpuLook(
+            power_w=power,
+            util_pct=util,
+            compute=self._list_processes("compute", PROCESSES),
+            desktop=self._list_processes("desktop", DESKTOP),
+            readings=(len(watts), self._failed),
+            missing=self._missing,
         )
-    elif watts and fmean(watts) <= 0:
-        missing["power_w"] = "the driver tells a power of 0 W"
-    elif watts:
-        power = fmean(watts)
-        missing.pop("power_w", None)  # one reading of many failed
-    util = _average_utilisation(nvml, uuid, polls, since)
-    if util is not None:
-        missing.pop("util_pct", None)
-    return GpuLook(
-        power_w=power,
-        util_pct=util,
-        compute=_list_gpu_processes("compute", nvml, PROCESSES, uuid, missing),
-        desktop=_list_gpu_processes("desktop", nvml, DESKTOP, uuid, missing),
-        readings=(len(watts), failed),
-        missing=missing,
-    )
 
+    def _average_utilisation(self, count: int, since: float) -> float | None:
+        """From the driver's buffer, which misses nothing, where it has samples of the look; else of the polls."""
+        try:
+            samples = self._nvml.read_driver_samples(self.uuid, "gpu_util_pct", since + _REACH_S)
+        except Unmeasured:  # the polls stand in for it
+            samples = []
+        polls = self.polls[-count:]
+        # A poll is the driver's own mean of up to a second: the first ones speak of the time before the look.
+        values = [value for _, value in samples] or polls[len(polls) // 2 :]
+        return fmean(values) if values else None
 
-def _average_utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) -> float | None:
-    """From the driver's buffer, which misses nothing, where it has samples of the look; else of the polls."""
-    try:
-        samples = nvml.read_driver_samples(uuid, "gpu_util_pct", since + _REACH_S)
-    except Unmeasured:  # the polls stand in for it
-        samples = []
-    # A poll is the driver's own mean of up to a second: the first ones speak of the time before the look.
-    values = [value for _, value in samples] or polls[len(polls) // 2 :]
-    return fmean(values) if values else None
-
-
-def _list_gpu_processes(
-    what: str, nvml: Nvml, call: NvmlCall[GpuProcesses], uuid: str, missing: dict[str, str]
-) -> tuple[GpuProcess, ...] | None:
-    try:
-        return tuple(
-            GpuProcess(pid=pid, name=host.read_process_name(pid), mib=mib)
-            for pid, mib in nvml.ask(call, uuid)
-        )
-    except Unmeasured as reason:
-        missing[what] = str(reason)
-        return None
+    def _list_processes(self, what: str, call: NvmlCall[GpuProcesses]) -> tuple[GpuProcess, ...] | None:
+        try:
+            processes = self._nvml.ask(call, self.uuid)
+        except Unmeasured as reason:
+            self._missing[what] = str(reason)
+            return None
+        self._missing.pop(what, None)
+        return tuple(GpuProcess(pid=pid, name=host.read_process_name(pid), mib=mib) for pid, mib in processes)

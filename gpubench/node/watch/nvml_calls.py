@@ -55,21 +55,8 @@ class Utilisation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DoctorReading(Generic[T]):
-    """How `gpubench doctor` tells of a call, and what hangs on it."""
-
-    name: str
-    shows: Callable[[T], str]
-    """An answer in words. Raises Unmeasured for one that is none."""
-    without: str
-    """What it costs where the driver does not tell, or what stands in for it then."""
-    is_column_lost: bool = False
-    """Whether a column stays empty then."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class NvmlCall(Generic[T]):
-    """One question about one GPU. Its answer holds for now."""
+    """One question about one GPU, and how `gpubench doctor` tells of it. Its answer holds for now."""
 
     name: str
     label: str
@@ -79,8 +66,14 @@ class NvmlCall(Generic[T]):
     know, and never will, is given up."""
     idle: T
     """What a GPU answers on which nothing runs: what tests' own NVML begins with."""
-    reading: DoctorReading[T] | None = None
-    """None: `gpubench doctor` tells it in another way."""
+    doctor_name: str = ""
+    """How `gpubench doctor` names it, where that is not the label."""
+    shows: Callable[[T], str] | None = None
+    """An answer in words. Raises Unmeasured for one that is none. None: `gpubench doctor` tells it in another way."""
+    without: str = ""
+    """What it costs where the driver does not tell, or what stands in for it then."""
+    is_column_lost: bool = False
+    """Whether a column stays empty then."""
 
 
 # ---------------------------------------------------------------- how pynvml is asked
@@ -129,22 +122,17 @@ UTILISATION: NvmlCall[Utilisation] = NvmlCall(
     label="utilisation",
     ways=(_read_utilisation,),
     idle=Utilisation(gpu_pct=0.0, memory_pct=0.0),
-    reading=DoctorReading(
-        name="utilisation",
-        shows=lambda utilisation: f"{utilisation.gpu_pct:.0f} %, memory {utilisation.memory_pct:.0f} %",
-        without="the driver's buffer stands in, except for windows under 0.5 s",
-    ),
+    shows=lambda utilisation: f"{utilisation.gpu_pct:.0f} %, memory {utilisation.memory_pct:.0f} %",
+    without="the driver's buffer stands in, except for windows under 0.5 s",
 )
 MEMORY: NvmlCall[float] = NvmlCall(
     name="memory",
     label="memory",
     ways=(lambda handle: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used / MIB,),
     idle=0.0,
-    reading=DoctorReading(
-        name="device memory",
-        shows=lambda mib: f"{mib:,.0f} MiB in use, the driver's reserve apart",
-        without="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
-    ),
+    doctor_name="device memory",
+    shows=lambda mib: f"{mib:,.0f} MiB in use, the driver's reserve apart",
+    without="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
 )
 """MiB of a device that are in use, whoever uses them, without what the driver keeps for itself."""
 PROCESSES: NvmlCall[GpuProcesses] = NvmlCall(
@@ -152,11 +140,9 @@ PROCESSES: NvmlCall[GpuProcesses] = NvmlCall(
     label="compute processes",
     ways=(lambda handle: _make_process_list(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
     idle=[],
-    reading=DoctorReading(
-        name="processes",
-        shows=lambda processes: f"{len(processes)}",
-        without="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
-    ),
+    doctor_name="processes",
+    shows=lambda processes: f"{len(processes)}",
+    without="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
 )
 """Pids are those of the driver's pid namespace, which inside a container may not be ours."""
 DESKTOP: NvmlCall[GpuProcesses] = NvmlCall(
@@ -164,22 +150,17 @@ DESKTOP: NvmlCall[GpuProcesses] = NvmlCall(
     label="graphics processes",
     ways=(lambda handle: _make_process_list(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
     idle=[],
-    reading=DoctorReading(
-        name="desktops",
-        shows=lambda processes: f"{len(processes)}",
-        without="a desktop on the GPU goes unnoticed",
-    ),
+    doctor_name="desktops",
+    shows=lambda processes: f"{len(processes)}",
+    without="a desktop on the GPU goes unnoticed",
 )
 POWER: NvmlCall[float] = NvmlCall(
     name="power_w",
     label="power",
     ways=(_read_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
     idle=0.0,
-    reading=DoctorReading(
-        name="power",
-        shows=_format_power,
-        without="the driver's buffer stands in; idle_power_w stays empty",
-    ),
+    shows=_format_power,
+    without="the driver's buffer stands in; idle_power_w stays empty",
 )
 """What is drawn now; by drivers that don't tell, the mean over the last second."""
 ENERGY: NvmlCall[float] = NvmlCall(
@@ -187,11 +168,8 @@ ENERGY: NvmlCall[float] = NvmlCall(
     label="energy counter",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000,),
     idle=0.0,
-    reading=DoctorReading(
-        name="energy counter",
-        shows=lambda joules: f"{joules:.0f} J",
-        without="energy_j is the integral of sampled power (energy_source says so)",
-    ),
+    shows=lambda joules: f"{joules:.0f} J",
+    without="energy_j is the integral of sampled power (energy_source says so)",
 )
 """Since the driver was loaded; counts on every 0.1 s. A call costs 4 to 6 ms of CPU time."""
 SM_CLOCK: NvmlCall[float] = NvmlCall(
@@ -199,12 +177,9 @@ SM_CLOCK: NvmlCall[float] = NvmlCall(
     label="SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
-    reading=DoctorReading(
-        name="SM clock",
-        shows=lambda mhz: f"{mhz:.0f} MHz",
-        without="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
-        is_column_lost=True,
-    ),
+    shows=lambda mhz: f"{mhz:.0f} MHz",
+    without="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
+    is_column_lost=True,
 )
 """The clock of the multiprocessors."""
 MAX_SM_CLOCK: NvmlCall[float] = NvmlCall(
@@ -212,11 +187,8 @@ MAX_SM_CLOCK: NvmlCall[float] = NvmlCall(
     label="highest SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
-    reading=DoctorReading(
-        name="highest SM clock",
-        shows=lambda mhz: f"{mhz:.0f} MHz",
-        without="a clock far below it goes unnoticed",
-    ),
+    shows=lambda mhz: f"{mhz:.0f} MHz",
+    without="a clock far below it goes unnoticed",
 )
 """That this product allows. About 2 ms a call."""
 THROTTLE: NvmlCall[int] = NvmlCall(
@@ -224,12 +196,9 @@ THROTTLE: NvmlCall[int] = NvmlCall(
     label="throttle reasons",
     ways=(lambda handle: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),),
     idle=0,
-    reading=DoctorReading(
-        name="throttle reasons",
-        shows=_format_throttling,
-        without="throttled_pct and throttle_reasons stay empty",
-        is_column_lost=True,
-    ),
+    shows=_format_throttling,
+    without="throttled_pct and throttle_reasons stay empty",
+    is_column_lost=True,
 )
 """What lowers the clocks now, as bits of THROTTLE_REASONS and others."""
 TEMPERATURE: NvmlCall[float] = NvmlCall(
@@ -237,19 +206,13 @@ TEMPERATURE: NvmlCall[float] = NvmlCall(
     label="temperature",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),),
     idle=40.0,
-    reading=DoctorReading(
-        name="temperature",
-        shows=lambda celsius: f"{celsius:.0f} °C",
-        without="temperature_c stays empty",
-        is_column_lost=True,
-    ),
+    shows=lambda celsius: f"{celsius:.0f} °C",
+    without="temperature_c stays empty",
+    is_column_lost=True,
 )
 """The temperature of the GPU's core."""
 COMPUTE_MODE: NvmlCall[ComputeMode] = NvmlCall(
-    name="compute_mode",
-    label="compute mode",
-    ways=(_read_compute_mode,),
-    idle="shared",
+    name="compute_mode", label="compute mode", ways=(_read_compute_mode,), idle="shared"
 )
 """Whom a GPU lets in."""
 

@@ -3,29 +3,29 @@
 Of jobs side by side each has a watcher of its own; one loop calls them all.
 
 watcher = Watcher(nvml, machine, gpu_uuids, cpu_ids)
-watcher.before()                    # nothing of the trial runs yet
-watcher.start(leader_pid)
-while ...:                          # sleep until watcher.next_deadline() at the latest
-    watcher.tick()
-    watcher.edge(first=True)        # as soon as the child tells of a window's edge
-watcher.settle()                    # the child holds still
-watcher.after()                     # the child has ended
-watcher.watched()                   # of which record/figures.py makes columns
+watcher.sample_before_trial()                        # nothing of the trial runs yet
+watcher.attach_to_trial(leader_pid)
+while ...:                                           # sleep until watcher.next_deadline() at the latest
+    watcher.sample_due()
+    watcher.sample_counters_at_edge(first=True)      # as soon as the child tells of a window's edge
+watcher.sample_final_memory()                        # the child holds still
+watcher.fetch_driver_samples()                       # the child has ended
+watcher.make_watched()                               # of which record/figures.py makes columns
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 from typing import ParamSpec
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
-from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import NoNvml, Nvml
-from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
+from gpubench.node.watch.nvml_calls import DESKTOP, ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES, GpuProcesses
 from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import LiveReadings
 from gpubench.schema.missing import Unmeasured
@@ -50,16 +50,16 @@ class Watcher:
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
         *,
-        other_jobs_pids: Callable[[], Collection[int]] = frozenset,
         shared_gpus: Collection[str] = (),
     ) -> None:
         """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
 
-        `wall`: seconds since 1970, by which the driver dates its own samples. `other_jobs_pids`: the process ids of the
-        jobs beside it, as their watchers' `pids` tell them now; `shared_gpus`: those of its GPUs that they use too.
+        `wall`: seconds since 1970, by which the driver dates its own samples. `shared_gpus`: GPUs that jobs beside it
+        use, too.
         """
         self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
-        self._other_jobs_pids = other_jobs_pids
+        self.others: Sequence[Watcher] = ()
+        """Those of the jobs beside it."""
         numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
         self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
         self._shared = tuple(gpu for uuid, gpu in self._gpus.items() if uuid in shared_gpus)
@@ -71,7 +71,7 @@ class Watcher:
         self._clock = clock
         self._samples = Samples()
         self._buffers = _DriverBufferReader(self._nvml, self._gpus, self._samples, clock, wall)
-        self._neighbours = StrangerWatch(self._gpus)
+        self._neighbours = _StrangerWatch(self._gpus)
         self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
@@ -104,7 +104,7 @@ class Watcher:
         self.sample_due()
 
     def next_deadline(self) -> float:
-        """When `tick` has something to do next, on the clock given; infinity before `attach_to_trial`."""
+        """When `sample_due` has something to do next, on the clock given; infinity before `attach_to_trial`."""
         return self._schedule.next_deadline if self._schedule else math.inf
 
     def sample_due(self) -> None:
@@ -162,6 +162,9 @@ class Watcher:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
         return self._tree.list_pids_ever() if self._tree else set()
 
+    def _list_other_jobs_pids(self) -> set[int]:
+        return {pid for other in self.others for pid in other.list_seen_pids()}
+
     def make_live_readings(self) -> LiveReadings:
         """The latest readings. Reads nothing itself."""
         utilisation = self._list_latest_values("gpu_util_pct")
@@ -174,7 +177,7 @@ class Watcher:
     def make_watched(self) -> WatchedTrial:
         """All that was seen of the trial, once it has ended."""
         # Those, too, that the driver listed before their own watcher met them.
-        self._neighbours.add_trial_pids(self._other_jobs_pids())
+        self._neighbours.add_trial_pids(self._list_other_jobs_pids())
         skipped = self._schedule.skipped if self._schedule else {}
         return WatchedTrial(
             samples=self._samples,
@@ -262,7 +265,7 @@ class Watcher:
         except Unmeasured as reason:
             self._note_no_process_memory(str(reason), self._samples.note_gap)
             return None
-        self._neighbours.note_running_processes(listed, pids | set(self._other_jobs_pids()))
+        self._neighbours.note_running_processes(listed, pids | self._list_other_jobs_pids())
         mine = {uuid: [mib for pid, mib in processes if pid in pids] for uuid, processes in listed.items()}
         if not any(mine.values()):
             self._note_no_process_memory(_NOT_OURS, self._samples.note_reason)
@@ -307,6 +310,23 @@ class Watcher:
         return None
 
 
+def make_watchers(
+    nvml: Nvml | None,
+    machine: Machine,
+    jobs: Sequence[tuple[Sequence[str], Sequence[int]]],
+    clock: Clock = time.monotonic,
+) -> list[Watcher]:
+    """One for each job, given its GPUs (uuids) and its CPUs. They know each other's processes."""
+    users = Counter(uuid for gpu_uuids, _ in jobs for uuid in gpu_uuids)
+    shared = {uuid for uuid, count in users.items() if count > 1}
+    watchers = [
+        Watcher(nvml, machine, gpu_uuids, cpu_ids, clock, shared_gpus=shared) for gpu_uuids, cpu_ids in jobs
+    ]
+    for watcher in watchers:
+        watcher.others = [other for other in watchers if other is not watcher]
+    return watchers
+
+
 class _DriverBufferReader:
     """Fetches once each sample that the driver takes by itself, in time, and dates it by the host's monotonic clock."""
 
@@ -338,3 +358,63 @@ class _DriverBufferReader:
                 latest = max(latest, t - ahead)
                 self._samples.add_reading(latest, buffer.name, value, gpu)
                 self._fetched[key] = t
+
+
+MPS_SERVER = "nvidia-cuda-mps"
+"""CUDA's Multi-Process Service, as the kernel cuts its name: it holds memory for its clients, the trial among them."""
+
+
+class _StrangerWatch:
+    """Processes on the trial's GPUs that are neither its own nor those of jobs that were started with it.
+
+    Each, whether it was there before the trial or came later, is a sentence that names process, memory and GPU.
+    """
+
+    def __init__(self, gpus: Mapping[str, str]) -> None:
+        """`gpus`: uuid -> the name that people know it by."""
+        self._gpus = gpus
+        self._before: dict[tuple[str, int], str] = {}
+        self._later: dict[tuple[str, int], str] = {}
+        self._trial_pids: set[int] = set()
+        """Processes of the trial, and of the jobs beside it; those that have ended, too."""
+        self._is_trial_listed = False
+        self.desktops: list[str] = []
+
+    def note_earlier_processes(self, uuid: str, processes: GpuProcesses) -> None:
+        """Compute processes on a GPU before the trial starts."""
+        for pid, mib in processes:
+            if host.read_process_name(pid) != MPS_SERVER:
+                self._before[uuid, pid] = _format_stranger(pid, mib, self._gpus[uuid])
+
+    def note_desktop_processes(self, nvml: Nvml, uuid: str) -> None:
+        """Looks for graphics processes on a GPU."""
+        try:
+            processes = nvml.ask(DESKTOP, uuid)
+        except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
+            return
+        self.desktops += [_format_stranger(pid, mib, self._gpus[uuid]) for pid, mib in processes]
+
+    def add_trial_pids(self, pids: Collection[int]) -> None:
+        """These are no strangers, whenever the driver listed them first."""
+        self._trial_pids.update(pids)
+
+    def note_running_processes(self, listed: Mapping[str, GpuProcesses], trial_pids: Collection[int]) -> None:
+        """What the driver lists by uuid while the trial runs. `trial_pids`: of the trial and of the jobs beside it."""
+        self.add_trial_pids(trial_pids)
+        for uuid, processes in listed.items():
+            for pid, mib in processes:
+                self._is_trial_listed |= pid in trial_pids
+                known = pid in self._trial_pids or (uuid, pid) in self._before
+                if not known and host.read_process_name(pid) != MPS_SERVER:
+                    self._later[uuid, pid] = _format_stranger(pid, mib, self._gpus[uuid])
+
+    @property
+    def stranger_sentences(self) -> list[str]:
+        """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
+        strangers = self._before | (self._later if self._is_trial_listed else {})
+        return [sentence for (_, pid), sentence in strangers.items() if pid not in self._trial_pids]
+
+
+def _format_stranger(pid: int, mib: float | None, gpu: str) -> str:
+    held = "an unknown amount" if mib is None else f"{mib:,.0f} MiB"
+    return f"process {pid} ({host.read_process_name(pid)}) held {held} on GPU {gpu}"

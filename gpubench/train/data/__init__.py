@@ -1,7 +1,7 @@
 """How images reach the device: sources, transforms, loaders. Runs in the measured processes.
 
 data = open_data(spec, LoaderSettings(…), device=…, memory_format=…)
-for batch in data.train_epoch(0):
+for batch in data.iterate_epoch(0):
     images, labels = data.move_and_transform(batch)
 """
 

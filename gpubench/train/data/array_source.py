@@ -60,7 +60,15 @@ def open_or_fetch_named_source(
     if name not in catalog.NAMED_DATA:
         raise make_unknown_name_error("data set", name, catalog.NAMED_DATA)
     data = _open_or_fetch_dataset(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
-    pixels = _repeat_grey_channels(_extract_pixels(data.data), channels, name)
+    kept = data.data.numpy() if isinstance(data.data, torch.Tensor) else np.asarray(data.data)
+    # N × S × S (grey) or N × S × S × 3
+    pixels = np.ascontiguousarray(kept[:, None] if kept.ndim == 3 else kept.transpose(0, 3, 1, 2))
+    if (have := pixels.shape[1]) != channels:
+        if have != 1:
+            raise UsageError(
+                f"{name} has {have} channels, the model takes {channels}: choose another model or data set"
+            )
+        pixels = np.repeat(pixels, channels, axis=1)
     return ArraySource(pixels, data.targets, f"{name} ({split})", limit)
 
 
@@ -79,20 +87,3 @@ def _open_or_fetch_dataset(known: catalog.NamedData, name: str, root: Path, *, t
         raise UnusableError(
             f"{name} is not in {root} and can't be fetched ({error}): put it there, or give another --data"
         ) from error
-
-
-def _extract_pixels(data: Any) -> Pixels:
-    """N × C × S × S from what torchvision keeps: N × S × S (grey) or N × S × S × 3."""
-    array = data.numpy() if isinstance(data, torch.Tensor) else np.asarray(data)
-    return np.ascontiguousarray(array[:, None] if array.ndim == 3 else array.transpose(0, 3, 1, 2))
-
-
-def _repeat_grey_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    have = pixels.shape[1]
-    if have == channels:
-        return pixels
-    if have == 1:
-        return np.repeat(pixels, channels, axis=1)
-    raise UsageError(
-        f"{name} has {have} channels, the model takes {channels}: choose another model or data set"
-    )

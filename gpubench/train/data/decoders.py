@@ -6,7 +6,8 @@ torchcodec has image decoders from 0.16 on; torchvision 0.29 announces that its 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Literal
@@ -14,8 +15,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-
-from gpubench.train.data.exif import hide_exif
 
 Mode = Literal["RGB", "GRAY"]
 
@@ -62,6 +61,71 @@ def _load_torchvision() -> Decoder:
         return image
 
     return Decoder(f"torchvision {metadata.version('torchvision')}", decode)
+
+
+# ---------------------------------------------------------------- without EXIF, by which decoders turn the pixels
+
+
+Patch = tuple[int, bytes]
+"""Where in a file which bytes are put."""
+
+_APP1, _APP15, _START_OF_SCAN = 0xE1, 0xEF, 0xDA
+
+
+def hide_exif(encoded: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The bytes of a file in which every part with EXIF, which says how the camera was held, is of a kind that decoders
+    pass over.
+
+    They are a copy where there is one, else `encoded` itself. A file that is broken before that part stays as it is.
+    """
+    head = encoded[:12].tobytes()
+    data = encoded.data
+    if head.startswith(b"\xff\xd8\xff"):
+        patches = list(_list_jpeg_patches(data))
+    elif head.startswith(b"\x89PNG"):
+        patches = list(_list_png_patches(data))
+    elif head.startswith(b"RIFF") and head.endswith(b"WEBP"):
+        patches = list(_list_webp_patches(data))
+    else:
+        patches = []
+    if not patches:
+        return encoded
+    hidden = encoded.copy()
+    for place, new in patches:
+        hidden[place : place + len(new)] = np.frombuffer(new, np.uint8)
+    return hidden
+
+
+def _list_jpeg_patches(data: memoryview) -> Iterator[Patch]:
+    place = 2
+    while place + 4 <= len(data) and data[place] == 0xFF and (marker := data[place + 1]) != _START_OF_SCAN:
+        if marker == 0xFF:  # before a marker there may be any number of them
+            place += 1
+            continue
+        if marker == _APP1:
+            yield place + 1, bytes([_APP15])
+        place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
+
+
+def _list_png_patches(data: memoryview) -> Iterator[Patch]:
+    place = 8
+    while place + 12 <= len(data):
+        end = place + 8 + int.from_bytes(data[place : place + 4], "big")
+        if bytes(data[place + 4 : place + 8]) == b"eXIf" and end + 4 <= len(data):
+            private = b"exIf"
+            checksum = zlib.crc32(data[place + 8 : end], zlib.crc32(private))
+            yield place + 4, private
+            yield end, checksum.to_bytes(4, "big")
+        place = end + 4
+
+
+def _list_webp_patches(data: memoryview) -> Iterator[Patch]:
+    place = 12
+    while place + 8 <= len(data):
+        if bytes(data[place : place + 4]) == b"EXIF":
+            yield place, b"exif"
+        size = int.from_bytes(data[place + 4 : place + 8], "little")
+        place += 8 + size + size % 2
 
 
 DECODER = load_decoder()

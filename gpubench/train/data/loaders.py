@@ -107,63 +107,18 @@ class EndlessBatchSampler(Sampler[list[int]]):
                 yield images[first : first + self._batch_size]
 
 
-class TrainLoaders:
-    """Loaders of one rank's training batches, for epochs or a stream.
-
-    Both read the same images in the same order. Iterate over them in the main thread: the workers are tied to the
-    thread that forks them. All ranks of a step together read the same images, whatever their number.
-    """
-
-    def __init__(self, spec: DataSpec, source: Source, settings: LoaderSettings, *, pin: bool) -> None:
-        self._images = ImageDataset(spec, source, on_cpu.build_cpu_transforms(spec.cpu))
-        self._order: DistributedSampler[Any] = DistributedSampler(
-            self._images,
-            num_replicas=settings.world,
-            rank=settings.rank,
-            shuffle=True,
-            seed=settings.seed,
-            drop_last=True,
-        )
-        self._settings = settings
-        self._loader = functools.partial(_make_loader, self._images, settings, pin_memory=pin)
-        self.steps_per_epoch = len(self._order) // settings.batch_size
-
-    @functools.cached_property
-    def _epochs(self) -> DataLoader[Batch]:
-        return self._loader(
-            batch_size=self._settings.batch_size,
-            sampler=self._order,
-            drop_last=True,
-            persistent_workers=self._settings.workers > 0,
-        )
-
-    def iterate_epoch(self, number: int) -> Iterator[Batch]:
-        """The batches of one epoch."""
-        self._order.set_epoch(number)
-        return iter(self._epochs)
-
-    def iterate_stream(self) -> Iterator[Batch]:
-        """The batches of pass after pass, without end."""
-        return iter(self._loader(batch_sampler=EndlessBatchSampler(self._order, self._settings.batch_size)))
-
-    def close(self) -> None:
-        """Ends the workers of epochs, and those of a stream as soon as it goes: none makes its batch to the end."""
-        self._images.stop_loading()
-        self.__dict__.pop("_epochs", None)
-
-
 def make_val_loader(spec: DataSpec, source: Source, settings: LoaderSettings) -> DataLoader[Batch]:
     """Validation batches of one rank, the last perhaps partial; over all ranks every image exactly once."""
     images: Dataset[Any] = ImageDataset(spec, source, on_cpu.make_evaluation_transform(spec.input_size))
     mine = range(settings.rank, len(source), settings.world)
     workers = min(settings.workers, -(-len(mine) // settings.val_batch_size))
-    return _make_loader(
+    return make_loader(
         Subset(images, mine), replace(settings, workers=workers), batch_size=settings.val_batch_size
     )
 
 
-def _make_loader(images: Dataset[Any], settings: LoaderSettings, **more: Any) -> DataLoader[Batch]:
-    """A loader with these workers. `more`: what torch's own takes besides."""
+def make_loader(images: Dataset[Any], settings: LoaderSettings, **more: Any) -> DataLoader[Batch]:
+    """A loader with the workers of `settings`. `more`: what torch's own takes besides."""
     workers = settings.workers
     return DataLoader(
         images,

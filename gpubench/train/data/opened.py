@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader, DistributedSampler
 
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import folder
 from gpubench.schema.order import DataSpec
-from gpubench.train.data import loaders, on_device
+from gpubench.train.data import loaders, on_cpu, on_device
 from gpubench.train.data.array_source import open_decoded_source, open_or_fetch_named_source
 from gpubench.train.data.folder_source import FolderSource
 from gpubench.train.data.loaders import Batch, LoaderSettings, Source
@@ -61,7 +64,11 @@ def open_source(spec: DataSpec, split: str) -> Source:
 
 
 class LoadedData:
-    """One rank's share of images that are read, transformed and copied: every kind but synthetic."""
+    """One rank's share of images that are read, transformed and copied: every kind but synthetic.
+
+    Epochs and a stream read the same images in the same order. Iterate over them in the main thread: the workers are
+    tied to the thread that forks them. All ranks of a step together read the same images, whatever their number.
+    """
 
     def __init__(
         self,
@@ -74,14 +81,34 @@ class LoadedData:
     ) -> None:
         self._spec = spec
         self._settings = settings
-        self._train = loaders.TrainLoaders(spec, source, settings, pin=device.type == "cuda")
+        self._images = loaders.ImageDataset(spec, source, on_cpu.build_cpu_transforms(spec.cpu))
+        self._order: DistributedSampler[Any] = DistributedSampler(
+            self._images,
+            num_replicas=settings.world,
+            rank=settings.rank,
+            shuffle=True,
+            seed=settings.seed,
+            drop_last=True,
+        )
+        self._make_loader = functools.partial(
+            loaders.make_loader, self._images, settings, pin_memory=device.type == "cuda"
+        )
+        self.steps_per_epoch = len(self._order) // settings.batch_size
         self._device = device
         self._transforms = on_device.build_device_transforms(spec.gpu)
         self._generator = torch.Generator(device)
         self._normalise = on_device.Normalise(
             channels=spec.channels, device=device, memory_format=memory_format
         )
-        self.steps_per_epoch = self._train.steps_per_epoch
+
+    @functools.cached_property
+    def _epochs(self) -> DataLoader[Batch]:
+        return self._make_loader(
+            batch_size=self._settings.batch_size,
+            sampler=self._order,
+            drop_last=True,
+            persistent_workers=self._settings.workers > 0,
+        )
 
     def iterate_epoch(self, epoch: int) -> Iterator[Batch]:
         """Batches of an epoch: `iter(loader)` happens in this call, in the main thread.
@@ -89,7 +116,8 @@ class LoadedData:
         `next` raises UnusableError for an image that can't be read.
         """
         self._seed_generator(epoch)
-        return self._train.iterate_epoch(epoch)
+        self._order.set_epoch(epoch)
+        return iter(self._epochs)
 
     def iterate_stream(self) -> Iterator[Batch]:
         """Batches of shuffled passes without end: `iter(loader)` happens with the first `next`, in the main thread.
@@ -97,7 +125,8 @@ class LoadedData:
         What is seeded by epoch follows the pass of the batch that was taken last. The loaders end with the iterator,
         after `close`.
         """
-        for number, batch in enumerate(self._train.iterate_stream()):
+        batches = loaders.EndlessBatchSampler(self._order, self._settings.batch_size)
+        for number, batch in enumerate(self._make_loader(batch_sampler=batches)):
             if number % self.steps_per_epoch == 0:
                 self._seed_generator(number // self.steps_per_epoch)
             yield batch
@@ -108,8 +137,10 @@ class LoadedData:
         self._generator.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
 
     def close(self) -> None:
-        """No training batch is wanted any more: ends the loaders of epochs."""
-        self._train.close()
+        """No training batch is wanted any more: ends the workers of epochs, and those of a stream as soon as it goes.
+        None makes its batch to the end."""
+        self._images.stop_loading()
+        self.__dict__.pop("_epochs", None)
 
     def move_and_transform(self, batch: Batch, *, augment: bool = True) -> OnDevice:
         """The batch, copied in one go, transformed and normalised. Never waits for the device.

@@ -18,6 +18,9 @@ from torch import nn
 from gpubench.schema.codes import REASONS
 from gpubench.train.device_assignment import DeviceAssignment
 
+Compile = Callable[[nn.Module], nn.Module]
+"""Gives a module as the trial's execution wants it: by torch.compile, or the module itself."""
+
 
 class Strategy:
     """The life of a model over the devices of one trial. As it stands it trains in one process, on one device.
@@ -41,16 +44,13 @@ class Strategy:
         """Meets the other ranks, where there are any. Raises what torch raises when they can't be met."""
 
     def prepare_model(
-        self,
-        model: nn.Module,
-        memory_format: torch.memory_format,
-        compiled: Callable[[nn.Module], nn.Module],
+        self, model: nn.Module, memory_format: torch.memory_format, compiled: Compile
     ) -> nn.Module:
         """The model as it is trained: on the rank's devices, and wrapped.
 
         `model` was built on the CPU, with the same weights in every rank; the whole of it need not fit on a device.
-        `memory_format` is that of the images, and of weights where the strategy can keep it. `compiled` gives a module
-        as the trial's execution wants it (torch.compile, or the module itself): of the whole model, or of its parts.
+        `memory_format` is that of the images, and of weights where the strategy can keep it. `compiled` is called of
+        the whole model, or of its parts.
         """
         return compiled(self.move_to_device(model, memory_format))
 

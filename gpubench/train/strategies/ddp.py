@@ -10,6 +10,7 @@ import torch
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel as TorchDDP
 
+from gpubench.train.strategies.contract import Compile
 from gpubench.train.strategies.ranks import RanksStrategy
 
 
@@ -19,10 +20,7 @@ class DistributedDataParallel(RanksStrategy):
     ddp: TorchDDP
 
     def prepare_model(
-        self,
-        model: torch.nn.Module,
-        memory_format: torch.memory_format,
-        compiled: Callable[[torch.nn.Module], torch.nn.Module],
+        self, model: torch.nn.Module, memory_format: torch.memory_format, compiled: Compile
     ) -> torch.nn.Module:
         ids = [self.assignment.device.index] if self.assignment.is_cuda else None
         self.ddp = TorchDDP(

@@ -18,6 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from gpubench.basics.errors import UsageError
+from gpubench.train.strategies.contract import Compile
 from gpubench.train.strategies.ranks import RanksStrategy, select_float_buffers
 
 LARGEST_BLOCK = 1 / 4
@@ -33,7 +34,7 @@ class FullySharded(RanksStrategy):
         self,
         model: nn.Module,
         memory_format: torch.memory_format,  # noqa: ARG002 - of the images alone
-        compiled: Callable[[nn.Module], nn.Module],
+        compiled: Compile,
     ) -> nn.Module:
         """Block after block goes to the device and is cut there: beside its parts the device holds one whole block.
 

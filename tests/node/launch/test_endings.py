@@ -173,8 +173,7 @@ def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(trai
     assert ran.done.forced == ("failed", ran.reason)
     assert "within 1 s" in ran.reason
     assert ran.seconds < 10
-    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
-    assert not first.is_running()
+    assert left([first], within=1) == []
 
 
 class Altering:

@@ -70,12 +70,10 @@ def one_window(together):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=["fast-slow", "slow-fast"])
-def test_a_fast_job_trains_until_a_slow_one_has_measured(train_together, order):
-    jobs = [FAST | {"batch_size": 8}, SLOW | {"epochs": 3}]
-    together = all_ok(train_together(*(jobs[k] for k in order)))
+def test_a_fast_job_trains_until_a_slow_one_has_measured(train_together):
+    together = all_ok(train_together(SLOW | {"epochs": 3}, FAST | {"batch_size": 8}))
     released, stopped = one_window(together)
-    fast, slow = (together[order.index(k)] for k in (0, 1))
+    slow, fast = together
     (filling,) = events(fast, Filling)
     ended = filling.at + fast.outcome.phases["fill"]
     assert released < filling.at < measured(slow)[-1].t1 <= stopped <= ended
@@ -106,21 +104,15 @@ def test_fillers_are_not_counted(train_together, train):
     assert "top1_pct" not in fast.outcome.result
 
 
-@pytest.mark.parametrize(
-    ("ddp", "single", "first"),
-    [(FAST, SLOW, True), pytest.param(SLOW, FAST, False, marks=pytest.mark.slow)],
-    ids=["fast ranks first", "slow ranks second"],
-)
-def test_ranks_end_their_filler_after_the_same_step(train_together, ddp, single, first):
-    jobs = [ddp | DDP, single]
-    together = all_ok(train_together(*(jobs if first else jobs[::-1])))
+def test_ranks_end_their_filler_after_the_same_step(train_together):
+    together = train_together(FAST | DDP, SLOW)
     one_window(together)
-    several, one = together if first else together[::-1]
+    several, one = together
     last = [max(s["step"] for s in steps_told(several) if s["rank"] == rank) for rank in (0, 1)]
     assert last[0] == last[1] >= 2 * len(several.step_ms)
     assert len(events(several, End)) == 2 * 2
     assert len(events(several, Filling)) == len(events(one, Filling)) == 1
-    assert [len(ran.step_ms) for ran in (several, one)] == [8 if job is FAST else 4 for job in (ddp, single)]
+    assert [len(ran.step_ms) for ran in (several, one)] == [8, 4]
 
 
 # ---------------------------------------------------------------- one ends, and with it all

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
 from family import blamed, nobody_left
+from warm_command import WarmCommand
 
 from gpubench.node.launch import attempt
 from gpubench.node.launch.fork_server import ForkServer
@@ -91,21 +90,32 @@ def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
+def test_a_sweep_goes_on_and_tells_each(tmp_path: Path, warm_command: WarmCommand) -> None:
     """As users give them: the rows of one sweep in its table and its CSV, and one line each."""
     models = ("raises_in_colour", "hangs_up", "patches_the_clocks")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "gpubench", "sweep", "--model", ",".join(HOSTILE + m for m in models)),
-            *("--device", "cpu", "--variant", "synthetic", "--batch-size", "16", "--set", "train_images=64"),
-            *("--set", "num_classes=4", "--set", "input_size=28", "--epochs", "2", "--cpus", "1"),
-            *("--rounds", "1", "--out", str(tmp_path / "out")),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    sweep = [
+        *(
+            "sweep",
+            "--model",
+            ",".join(HOSTILE + m for m in models),
+            "--device",
+            "cpu",
+            "--variant",
+            "synthetic",
+        ),
+        *(
+            "--batch-size",
+            "16",
+            "--set",
+            "train_images=64",
+            "--set",
+            "num_classes=4",
+            "--set",
+            "input_size=28",
+        ),
+        *("--epochs", "2", "--cpus", "1", "--rounds", "1", "--out", str(tmp_path / "out")),
+    ]
+    done = warm_command.run(sweep, cwd=Path.cwd(), env=os.environ, timeout=120)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
     with (tmp_path / "out" / "trials.csv").open(newline="") as file:
         rows = {row["model"].rpartition(":")[2]: row for row in csv.DictReader(file)}

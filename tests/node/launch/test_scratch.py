@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
-import shutil
+import contextlib
 import signal
 import stat
 import subprocess
@@ -11,11 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
+from family import family
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node.launch import scratch
-from gpubench.node.launch.fork_server import ForkServer
 
 MODELS = "tests/train/user_models.py:"
 
@@ -75,25 +75,18 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Pa
 
 
 @pytest.mark.slow
-def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypatch) -> None:
+def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, server) -> None:
     """Loader workers open sockets; whether a killed one removes them is a matter of luck, so we look where they are."""
-    usual = Path(tempfile.mkdtemp(dir="/tmp"))
-    (usual / "own").mkdir()
-    monkeypatch.setenv("TMPDIR", str(usual))
-    seen: set[str] = set()
-    own = ForkServer()
-    try:
-        train(
-            model=MODELS + "slow_step",
-            workers=2,
-            launcher=own,
-            scratch_in=usual / "own",
-            look=lambda _: seen.update(path.parts[3] for path in usual.rglob("pymp-*")),
-        )
-    finally:
-        own.close()
-    left = {path.name for path in usual.iterdir()} - {f"torchinductor_{getpass.getuser()}"}
-    shutil.rmtree(usual)
-    assert seen == {"own"}
-    # But for torch's own cache, which is meant to stay.
-    assert left == {"own"}
+    seen: set[Path] = set()
+
+    def look(_: object) -> None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in family(server):
+                seen.update(Path(c.laddr) for c in process.net_connections("unix") if "pymp-" in c.laddr)
+
+    # A socket's path must be short.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        train(model=MODELS + "slow_step", workers=2, look=look, scratch_in=Path(folder))
+        assert seen
+        assert {path.parents[2] for path in seen} == {Path(folder)}
+        assert list(Path(folder).iterdir()) == []

@@ -25,16 +25,6 @@ print(json.dumps({"modules": sorted(sys.modules)}))
 WATCHED = ("torch", "torchvision", "gpubench", "numpy", "PIL", "triton")
 
 
-@pytest.fixture(scope="module")
-def warmed():
-    """What the server is once it is warm."""
-    environment = {**os.environ, **ONE_THREAD}
-    done = subprocess.run(
-        [sys.executable, "-c", WARMING], capture_output=True, text=True, check=True, env=environment
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def test_the_server_is_of_the_same_gpubench_as_the_command(tmp_path: Path) -> None:
     """Whatever the folder it is started in, and whichever other one is installed."""
     other = tmp_path / "gpubench"
@@ -57,22 +47,25 @@ def test_warming_starts_no_thread_and_opens_no_gpu(server: ForkServer) -> None:
     assert not [path for path in mapped if path.startswith("/dev/nvidia")]
 
 
-ON_GPU = (
-    {"device": "cuda", "gpus": 1, "optimizer": "adam", "precision": "fp16"},
-    {"device": "cuda", "gpus": 1, "precision": "bf16", "execution": "graph"},
-)
-
-
-def check(train, warmed, asked):
-    late = set()
-    for fields in asked:
-        ran = train(model=MODELS + "tells_modules", **fields)
-        assert ran.status == "ok", ran.reason
-        said = next(line for line in ran.log.splitlines() if line.startswith('{"modules'))
-        late |= set(json.loads(said)["modules"]) - set(warmed["modules"])
-    assert {name for name in late if name.partition(".")[0] in WATCHED} == set()
-
-
 @pytest.mark.gpu
-def test_ranks_on_a_gpu_import_nothing_that_the_server_could_have_had(train, warmed):
-    check(train, warmed, ON_GPU)
+@pytest.mark.parametrize(("execution", "precision"), [("eager", "fp16"), ("graph", "bf16")])
+def test_ranks_on_a_gpu_import_nothing_that_the_server_could_have_had(train, execution, precision):
+    warmed = subprocess.run(
+        [sys.executable, "-c", WARMING],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **ONE_THREAD},
+    )
+    ran = train(
+        model=MODELS + "tells_modules",
+        device="cuda",
+        gpus=1,
+        optimizer="adam",
+        precision=precision,
+        execution=execution,
+    )
+    assert ran.status == "ok", ran.reason
+    told = next(line for line in ran.log.splitlines() if line.startswith('{"modules'))
+    before, after = (set(json.loads(line)["modules"]) for line in (warmed.stdout.splitlines()[-1], told))
+    assert {name for name in after - before if name.partition(".")[0] in WATCHED} == set()

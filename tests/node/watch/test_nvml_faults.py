@@ -20,6 +20,7 @@ import pytest
 import scripted
 from benches import run_with, sweep_of
 from fake_nvml import FakeNvml, calls_of_the_seam, gpu, refused, running
+from watched import Clock, make_figures, watch
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch.idle import sample_gpus_before_sweep
@@ -31,7 +32,7 @@ from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
-from gpubench.record.figures import WatchedFigures, compute_watched_figures
+from gpubench.record.figures import WatchedFigures
 from gpubench.render.live import QuietView
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -93,6 +94,7 @@ STANDS_ON: dict[str, tuple[set[str], ...]] = {
     "temperature_c": ({"temperature_c"},),
 }
 """Column -> the calls of which any one that never fails must do for its figure."""
+NAMED = {call for ways in STANDS_ON.values() for way in ways for call in way}
 
 
 @dataclass
@@ -137,12 +139,7 @@ WHEN: dict[str, Callable[[int], bool]] = {
 }
 
 
-class Clock:
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
+WALL_AHEAD = 1_700_000_000.0
 
 
 @dataclass
@@ -209,18 +206,6 @@ def busy(**clocks: Callable[[], float]) -> Busy:
     )
 
 
-def watch(watcher: Watcher, clock: Clock, wall: Clock, seconds: float) -> None:
-    """Ticks as the runner's loop does, on clocks that jump from deadline to deadline."""
-    end = clock.now + seconds
-    ahead = wall.now - clock.now
-    while watcher.next_deadline() <= end + 1e-9:
-        clock.now = max(clock.now, watcher.next_deadline())
-        wall.now = clock.now + ahead
-        watcher.sample_due()
-    clock.now = end
-    wall.now = clock.now + ahead
-
-
 def trial(
     calls: Sequence[str],
     error: str,
@@ -228,15 +213,15 @@ def trial(
     gpus: Sequence[str] = (G0, G1),
 ) -> WatchedFigures:
     """A trial of three epochs on two GPUs, watched while these calls fail."""
-    clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
-    pid = os.getpid()
+    clock, pid = Clock(), os.getpid()
+    wall = lambda: clock() + WALL_AHEAD  # noqa: E731
     inner = busy(now=clock, wall=wall)
     inner.full_from = math.inf
     nvml: Nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
     watcher = Watcher(nvml, machine(), [G0, G1], machine().cpu_ids, clock, wall)
     watcher.sample_before_trial()
     watcher.attach_to_trial(pid)
-    watch(watcher, clock, wall, 2)
+    watch(watcher, clock, 2)
     inner.answers["processes"] = {G0: [(pid, 5000)], G1: [(pid, 4000)]}
     inner.answers["memory"] = {G0: 5700, G1: 4700}
     windows = []
@@ -245,16 +230,16 @@ def trial(
         if epoch == 1:
             inner.full_from = t0
         watcher.sample_counters_at_edge(first=epoch == 1)
-        watch(watcher, clock, wall, EPOCH_S)
+        watch(watcher, clock, EPOCH_S)
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         watcher.sample_counters_at_edge()
-        watch(watcher, clock, wall, 0.05)
+        watch(watcher, clock, 0.05)
     watcher.sample_final_memory()
     inner.full_until = clock.now
-    watch(watcher, clock, wall, 1)
+    watch(watcher, clock, 1)
     watcher.fetch_driver_samples()
     watcher.make_live_readings()
-    return compute_watched_figures(watcher.make_watched().replace_windows(windows))
+    return make_figures(watcher, *windows)
 
 
 def machine() -> Machine:
@@ -287,8 +272,7 @@ def faults(got: WatchedFigures, healthy: set[str]) -> list[str]:
 
 
 def test_a_new_call_is_not_forgotten() -> None:
-    named = {call for ways in STANDS_ON.values() for way in ways for call in way}
-    assert set(CALLS) - named == {"compute_mode", "desktop", "max_sm_clock_mhz"}
+    assert set(CALLS) - NAMED == {"compute_mode", "desktop", "max_sm_clock_mhz"}
 
 
 def test_the_healthy_machine_is_read_right() -> None:
@@ -297,15 +281,13 @@ def test_the_healthy_machine_is_read_right() -> None:
     assert got.result["gpu_mem_source"] == "nvml-process"
 
 
-def errors_by_turns() -> list[tuple[str, str, str]]:
-    """Each call in each way of failing, with one error after the other."""
-    return [
-        (call, when, error)
-        for (call, when), error in zip(itertools.product(CALLS, WHEN), itertools.cycle(ERRORS), strict=False)
-    ]
+def fail_by_turns(calls: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Each of these in each way of failing, with one error after the other; once each of the other calls."""
+    ways = [*itertools.product(calls, WHEN), *((call, "at once") for call in CALLS if call not in calls)]
+    return [(call, when, error) for (call, when), error in zip(ways, itertools.cycle(ERRORS), strict=False)]
 
 
-@pytest.mark.parametrize(("call", "when", "error"), errors_by_turns())
+@pytest.mark.parametrize(("call", "when", "error"), fail_by_turns(sorted(NAMED)))
 def test_a_call_that_fails(call: str, when: str, error: str) -> None:
     got = trial([call], error, WHEN[when])
     assert faults(got, set(CALLS) - {call}) == []
@@ -327,14 +309,16 @@ def test_one_of_two_gpus_is_lost(when: str, error: str) -> None:
             assert error in got.missing["gpu_util_pct"]
 
 
-@pytest.mark.parametrize(("call", "when", "error"), errors_by_turns())
+@pytest.mark.parametrize(
+    ("call", "when", "error"), fail_by_turns(["power_w", "utilisation", "history", "processes", "desktop"])
+)
 def test_the_look_beforehand(call: str, when: str, error: str) -> None:
     """Idle power, and who is there: a figure, or why there is none."""
-    clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
+    clock = Clock()
+    wall = lambda: clock() + WALL_AHEAD  # noqa: E731
 
     def sleep(seconds: float) -> None:
         clock.now += seconds
-        wall.now += seconds
 
     nvml = Faulty(busy(now=clock, wall=wall), frozenset([call]), error, WHEN[when])
     looks = sample_gpus_before_sweep(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)

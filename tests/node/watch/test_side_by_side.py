@@ -6,40 +6,23 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+import scripted
 from fake_nvml import FakeNvml, gpu, running
+from watched import Clock, make_figures, watch
 
-from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_watched_figures
+from gpubench.node.watch.watcher import Watcher, make_watchers
 from gpubench.record.host_figures import compute_tree_cpu_s
 from gpubench.schema.watched import Window
 
 G0, G1, G2 = (gpu(i).uuid for i in range(3))
 ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
-MACHINE = Machine(
-    host="h",
-    gpus=tuple(
-        Gpu(index=i, uuid=u, name="NVIDIA H200", memory_mib=143771) for i, u in enumerate((G0, G1, G2))
-    ),
-    driver="580.1",
-    cpu_name="c",
-    cpu_ids=ALLOWED,
-    cpu_count=len(ALLOWED),
-)
+MACHINE = scripted.computer(3)
 STRANGER = 987654
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 Start = Callable[[], int]
@@ -62,35 +45,7 @@ def start() -> Iterator[Start]:
 
 def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> list[Watcher]:
     """A watcher for each job, given the GPUs of each."""
-    watchers: list[Watcher] = []
-
-    def other_jobs_pids(of: int) -> Callable[[], Collection[int]]:
-        return lambda: set().union(*(w.list_seen_pids() for place, w in enumerate(watchers) if place != of))
-
-    for place, gpus in enumerate(jobs):
-        others = {uuid for other, uuids in enumerate(jobs) if other != place for uuid in uuids}
-        watchers.append(
-            Watcher(
-                nvml,
-                MACHINE,
-                gpus,
-                ALLOWED,
-                clock,
-                other_jobs_pids=other_jobs_pids(place),
-                shared_gpus=others & set(gpus),
-            )
-        )
-    return watchers
-
-
-def watch(watchers: Sequence[Watcher], clock: Clock, seconds: float) -> None:
-    """Ticks all of them as one loop does, on a clock that jumps from deadline to deadline."""
-    end = clock.now + seconds
-    while (nearest := min(w.next_deadline() for w in watchers)) <= end + 1e-9:
-        clock.now = max(clock.now, nearest)
-        for watcher in watchers:
-            watcher.sample_due()
-    clock.now = end
+    return make_watchers(nvml, MACHINE, [(gpus, ALLOWED) for gpus in jobs], clock)
 
 
 # ---------------------------------------------------------------- whose processes
@@ -110,7 +65,7 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
     watch([one, other], clock, 2)
     assert (one.list_seen_pids(), other.list_seen_pids()) == ({a}, {b})
     for watcher, mib in ((one, 5000), (other, 3000)):
-        got = compute_watched_figures(watcher.make_watched().replace_windows([]))
+        got = make_figures(watcher)
         (stranger,) = got.strangers
         assert stranger.startswith(f"process {STRANGER} (?)")
         assert "100 MiB on GPU 0" in stranger
@@ -131,12 +86,12 @@ def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list
         watcher.attach_to_trial(start())
     nvml.answers["memory"] = {G0: 9700, G1: 1700, G2: 4700}
     watch([one, alone], clock, 2)
-    got = compute_watched_figures(one.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
+    got = make_figures(one, (1000.0, 1002.0))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
     assert got.missing["gpu_mem_mib"].endswith(", on GPU 0")
     assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
     assert one.make_live_readings().gpu_mem_mib is None
-    got = compute_watched_figures(alone.make_watched().replace_windows([Window(1000.0, 1002.0, 0, True)]))
+    got = make_figures(alone, (1000.0, 1002.0))
     assert (got.result["gpu_mem_mib"], alone.make_live_readings().gpu_mem_mib) == (4000, 4000)
 
 
@@ -172,9 +127,7 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         for watcher in watchers:
             watcher.sample_counters_at_edge()
-    both, one, alone = (
-        compute_watched_figures(watcher.make_watched().replace_windows(windows)) for watcher in watchers
-    )
+    both, one, alone = (make_figures(watcher, *windows) for watcher in watchers)
     assert both.joules_by_gpu["energy_j"] == pytest.approx({G0: 2000, G1: 1200})
     assert both.joules_by_gpu["energy_sampled_j"] == pytest.approx({G0: 2000, G1: 1200})
     assert both.joules_by_epoch[2] == pytest.approx({G0: 2000, G1: 1200})

@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import scripted
 from fake_nvml import FakeNvml, gpu, running
+from watched import Clock, make_figures, watch
 
-from gpubench.node.environment import Gpu, Machine, make_machine
+from gpubench.node.environment import Machine, make_machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import compute_watched_figures
 from gpubench.schema.watched import Window
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
@@ -23,24 +25,7 @@ ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
 
 
 def a_machine(cpu_count: int = len(ALLOWED), usage_file: str | None = None) -> Machine:
-    gpus = tuple(Gpu(index=i, uuid=u, name="NVIDIA H200", memory_mib=143771) for i, u in enumerate((G0, G1)))
-    return Machine(
-        host="h",
-        gpus=gpus,
-        driver="580.1",
-        cpu_name="c",
-        cpu_ids=ALLOWED,
-        cpu_count=cpu_count,
-        cpu_usage_file=usage_file,
-    )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+    return replace(scripted.computer(2), cpu_count=cpu_count, cpu_usage_file=usage_file)
 
 
 @pytest.fixture
@@ -50,15 +35,6 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
-
-
-def watch(watcher: Watcher, clock: Clock, seconds: float) -> None:
-    """Ticks as the runner's loop does, on a clock that jumps from deadline to deadline."""
-    end = clock.now + seconds
-    while watcher.next_deadline() <= end + 1e-9:
-        clock.now = max(clock.now, watcher.next_deadline())
-        watcher.sample_due()
-    clock.now = end
 
 
 def healthy(pid: int) -> FakeNvml:
@@ -90,7 +66,7 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
         watcher.sample_counters_at_edge()
     nvml.answers["processes"][G0] = [(child.pid, 5500)]
     watcher.sample_final_memory()
-    got = compute_watched_figures(watcher.make_watched().replace_windows(windows))
+    got = make_figures(watcher, *windows)
     assert got.result["gpu_mem_mib"] == 5500
     assert got.result["gpu_mem_source"] == "nvml-process"
     assert got.result["gpu_util_pct"] == pytest.approx(80)
@@ -129,7 +105,7 @@ def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     watch(watcher, clock, 1)
     nvml.broken = set()
     watch(watcher, clock, 2)
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.0, 1004.0, 1, True)]))
+    got = make_figures(watcher, (1000.0, 1004.0))
     assert got.result["gpu_util_pct"] == 90
     assert got.provenance["gpu_util_pct"]["gaps"] == 10
 
@@ -145,7 +121,7 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     watch(watcher, clock, 2)
     assert watcher.read_trial_gpu_mib() is None
     assert watcher.make_live_readings().gpu_mem_mib == 6000
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.0, 1002.0, 1, True)]))
+    got = make_figures(watcher, (1000.0, 1002.0))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
     # It may well be the trial itself.
     assert got.strangers == []
@@ -165,7 +141,7 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
     watcher.attach_to_trial(root)
     assert watcher.read_trial_gpu_mib() == {G0: 3000, G1: 500}
     watch(watcher, clock, 1)
-    strangers = compute_watched_figures(watcher.make_watched().replace_windows([])).strangers
+    strangers = make_figures(watcher).strangers
     assert len(strangers) == 2
     assert strangers[0].startswith("process 1 (")
     assert strangers[0].endswith("512 MiB on GPU 0")
@@ -182,7 +158,7 @@ def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Pope
     child.wait()
     watch(watcher, clock, 2)
     watcher.sample_final_memory()
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.5, 1002.5, 0, True)]))
+    got = make_figures(watcher, (1000.5, 1002.5))
     assert got.result["gpu_mem_mib"] == 5000
     assert "is gone" in got.missing["cpu_s_per_epoch"]
     assert "is gone" in got.missing["host_mem_mib"]
@@ -197,7 +173,7 @@ def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subpr
     clock.now += 1
     usage.write_text("usage_usec 500000\n")
     watcher.sample_due()
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1000.0, 1001.0, 1, True)]))
+    got = make_figures(watcher, (1000.0, 1001.0))
     assert got.result["cpu_util_pct"] == pytest.approx(50)
     assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
 
@@ -213,56 +189,12 @@ def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() ->
         while time.monotonic() < t0 + 2.5:
             time.sleep(0.05)
             watcher.sample_due()
-        got = compute_watched_figures(
-            watcher.make_watched().replace_windows([Window(t0 + 0.2, t0 + 2.0, 1, True)])
-        )
+        got = make_figures(watcher, (t0 + 0.2, t0 + 2.0))
     finally:
         busy.kill()
         busy.wait()
     assert got.result["cpu_util_pct"] == got.result["cpu_util_trial_pct"] > 30
     assert "none in particular" in got.provenance["cpu_util_pct"]["source"]
-
-
-def test_a_real_trial_of_known_load_is_read_back() -> None:
-    """One process of the tree burns a core, bound to it; loaders come, burn 0.2 s and go."""
-    core = ALLOWED[0]
-    code = (
-        f"import os, resource, sys, time; os.sched_setaffinity(0, [{core}])\n"
-        "def burn(s):\n"
-        "    end = time.process_time() + s\n"
-        "    while time.process_time() < end: pass\n"
-        "before = time.process_time(); t0 = time.monotonic(); print(t0, flush=True)\n"
-        "while time.monotonic() < t0 + 2.5:\n"
-        "    if (pid := os.fork()) == 0: burn(0.2); os._exit(0)\n"
-        "    os.waitpid(pid, 0)\n"
-        "own, gone = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n"
-        "print(time.monotonic(), flush=True)\n"
-        "print(own.ru_utime + own.ru_stime + gone.ru_utime + gone.ru_stime - before, flush=True); sys.stdin.readline()"
-    )
-    watcher = Watcher(None, a_machine(), [], [core])
-    watcher.sample_before_trial()
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout
-        watcher.attach_to_trial(child.pid)
-        t0 = float(child.stdout.readline())
-        watcher.sample_counters_at_edge(first=True)
-        while time.monotonic() < t0 + 2.4:
-            time.sleep(max(0.0, watcher.next_deadline() - time.monotonic()))
-            watcher.sample_due()
-        t1 = float(child.stdout.readline())
-        watcher.sample_counters_at_edge()
-        spent = float(child.stdout.readline())
-        watcher.sample_final_memory()
-        child.communicate("\n")
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
-    assert got.result["cpu_util_pct"] == pytest.approx(100, abs=2)
-    # Whatever else this machine does on that core is no work of the tree.
-    assert 0 < got.result["cpu_util_trial_pct"] <= got.result["cpu_util_pct"] + 1
-    seconds = got.result["cpu_util_trial_pct"] / 100 * (t1 - t0)
-    assert got.result["cpu_s_per_epoch"] == pytest.approx(seconds, rel=0.1)
-    assert got.result["cpu_s_per_epoch"] == pytest.approx(spent, rel=0.1)
 
 
 def test_watching_costs_under_two_per_cent_of_a_core() -> None:
@@ -337,7 +269,7 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         )
         child.communicate("\n")
     listed = {int(p): float(m) for p, m in (row.split(",") for row in smi.splitlines() if "N/A" not in row)}
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(t0, t1, 0, True)]))
+    got = make_figures(watcher, (t0, t1))
     print(f"tick: mean {1e6 * sum(costs) / len(costs):.0f} µs, max {1e6 * max(costs):.0f} µs")
     print(got.result, got.provenance, got.strangers, listed, sep="\n")
     assert got.result["gpu_util_pct"] > 80
@@ -377,7 +309,7 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     nvml.buffers[G0, "gpu_util_pct"] += [(1.7e9 + 1000 + k / 5, 50.0) for k in range(1, 101)]
     watch(watcher, clock, 20)
     watcher.fetch_driver_samples()
-    got = compute_watched_figures(watcher.make_watched().replace_windows([Window(1002, 1018, 0, True)]))
+    got = make_figures(watcher, (1002, 1018))
     assert got.result["gpu_util_pct"] == pytest.approx(50)
     assert "buffer" in got.provenance["gpu_util_pct"]["source"]
     rows = [r for r in watcher.make_watched().samples.list_rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
@@ -402,9 +334,4 @@ def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
     nvml.buffers = {}
     clock.now += 9
     watcher.fetch_driver_samples()
-    assert (
-        "buffer"
-        in compute_watched_figures(watcher.make_watched().replace_windows([window])).provenance["power_w"][
-            "source"
-        ]
-    )
+    assert "buffer" in make_figures(watcher, window).provenance["power_w"]["source"]
