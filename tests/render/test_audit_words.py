@@ -87,6 +87,6 @@ def test_every_observation_has_a_sentence_and_every_sentence_an_observation() ->
     assert set(audit.RULES) == set(range(1, len(rules.RULES) + 1))
     unsaid = {name for name in audit.SENTENCES if f'"{name}"' not in code}
     assert unsaid == set()
-    made = set(re.findall(r'_make_(?:count_)?observation\(\s*(?:"[^"]+"|verdict),\s*"([^"]+)"', code))
+    made = set(re.findall(r'observe(?:_rows)?\(\s*(?:"[^"]+"|verdict),\s*"([^"]+)"', code))
     assert made <= set(audit.SENTENCES)
     assert len(made) > 50
