@@ -33,8 +33,6 @@ from gpubench.schema.trial_fields import DEVICE_AXES
 
 DEFINITION = "variant_definition"
 """What a variant does: two sides may mean different things by one name."""
-IDENTITY_FIELDS = tuple(name for name in CANDIDATES if name != "gpu_ids")
-"""Fields by which trials are told apart. Which GPUs they ran on is none of it, only how many."""
 LENGTH_FIELDS = ("window", "steps")
 """Fields in which steady rates may differ and still be compared."""
 DERIVED_FROM: Mapping[str, tuple[str, ...]] = {**FOLLOWS, "strategy": DEVICE_AXES, DEFINITION: ("variant",)}
@@ -72,21 +70,22 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> RowMatching:
     # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
     if "model" in apart and not all(map(catalog.is_user_model, map(str, identity["model"]))):
         return replace(exact, apart=apart)
-    return replace(
-        pair_rows(rows, number_matched_trials(rows, identity.drop(columns=list(apart)))), apart=apart
-    )
+    guess = pair_rows(rows, number_matched_trials(rows, identity.drop(columns=list(apart))))
+    return replace(guess, apart=apart)
 
 
 def make_trial_identities(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     """What each row's trial asks for: a column a field, of values that are equal where trials are."""
-    columns: dict[str, pd.Series[Any]] = {}
-    for field in IDENTITY_FIELDS:
-        values = fill_missing(rows[field], OLD_DEFAULTS.get(field))
-        if field in LENGTH_FIELDS:
-            values = values.mask(rows["kind"] == "steady rate", None)
-        if field in ALLOTTED:
-            values = values.mask(is_left_to_machine(rows, field), LEFT_TO_MACHINE).fillna(LEFT_TO_MACHINE)
-        columns[field] = values
+    columns = {
+        field: fill_missing(rows[field], OLD_DEFAULTS.get(field))
+        for field in CANDIDATES
+        if field != "gpu_ids"  # which GPUs a trial ran on is none of it, only how many
+    }
+    for field in LENGTH_FIELDS:
+        columns[field] = columns[field].mask(rows["kind"] == "steady rate", None)
+    for field in ALLOTTED:
+        values = columns[field].mask(is_left_to_machine(rows, field), LEFT_TO_MACHINE)
+        columns[field] = values.fillna(LEFT_TO_MACHINE)
     fingerprints = rows["images"].map(
         lambda known: known.fingerprint if known and known.files != "none" else None
     )
@@ -121,14 +120,15 @@ def is_free_to_differ(rows: pd.DataFrame, field: str, free: Collection[str]) -> 
     follows = set(DERIVED_FROM.get(field, ())) & set(free)
     if not free or field == "device" or not (follows or field in AUTO):
         return pd.Series(False, index=rows.index)
+    is_left = is_left_to_machine(rows, field)
     if field not in (*DERIVED_FIELDS, "strategy"):
-        return is_left_to_machine(rows, field)
+        return is_left
     is_usual = [
         row.pop(field)
         == getattr(make_trial({name: value for name, value in row.items() if value is not None}), field)
         for _, row in list_labelled_rows(rows[[field, *DERIVED_FROM[field]]])
     ]
-    return is_left_to_machine(rows, field) | np.array(is_usual, dtype=bool)
+    return is_left | np.array(is_usual, dtype=bool)
 
 
 def number_matched_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
@@ -136,16 +136,12 @@ def number_matched_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
     trial = combine_codes(
         len(rows), [encode_values(rows["kind"]), *(encode_values(identity[name]) for name in identity)]
     )
-    is_job = rows["group"].notna().to_numpy()
-    group = combine_codes(len(rows), [encode_values(rows[name]) for name in ("is_b", "table", "unit")])[
-        is_job
-    ]
-    jobs = pd.Series(trial[is_job])
-    neighbours = jobs.groupby(group).agg(lambda trials: str(sorted(trials)))
-    neighbour, number = (np.full(len(rows), -1) for _ in range(2))
-    neighbour[is_job] = encode_values(neighbours[group])
-    number[is_job] = jobs.groupby([group, trial[is_job]]).cumcount()
-    return combine_codes(len(rows), [trial, neighbour, number])
+    group = combine_codes(len(rows), [encode_values(rows[name]) for name in ("is_b", "table", "unit")])
+    jobs = pd.DataFrame({"trial": trial, "group": group})[rows["group"].notna().to_numpy()]
+    neighbours = jobs.groupby("group")["trial"].transform(lambda trials: str(sorted(trials)))
+    number = jobs.groupby(["group", "trial"]).cumcount()
+    of_jobs = (encode_values(column.reindex(range(len(rows)))) for column in (neighbours, number))
+    return combine_codes(len(rows), [trial, *of_jobs])
 
 
 def pair_rows(rows: pd.DataFrame, trial: Codes) -> RowMatching:
@@ -154,21 +150,18 @@ def pair_rows(rows: pd.DataFrame, trial: Codes) -> RowMatching:
     pairs: list[tuple[int, int]] = []
     for names in (["trial"], ["trial", "machine"], ["trial", "machine", *ALLOTTED]):
         place = combine_codes(len(unpaired), [encode_values(unpaired[name]) for name in names])
-        is_b = unpaired["is_b"].to_numpy()
-        is_pair = (
-            ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(unpaired) else is_b
-        )
-        order = np.flatnonzero(is_pair)[np.argsort(place[is_pair], kind="stable")]
-        pairs += ((a, b) for a, b in unpaired.index.to_numpy()[order].reshape(-1, 2).tolist())
+        is_b = unpaired["is_b"].groupby(place)
+        is_pair = (is_b.transform("size") == 2) & (is_b.transform("sum") == 1)
+        pairs += ((int(a), int(b)) for a, b in unpaired[is_pair].groupby(place[is_pair]).groups.values())
         unpaired = unpaired[~is_pair]
     sides = [unpaired[unpaired["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
-    labels = [{place: tuple(map(int, index)) for place, index in groups.items()} for groups in sides]
-    alone = [
-        tuple(row for place, members in side.items() if place not in other_side for row in members)
-        for side, other_side in (labels, labels[::-1])
-    ]
-    several = tuple((members, labels[1][place]) for place, members in labels[0].items() if place in labels[1])
-    return RowMatching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)
+    a, b = ({place: tuple(map(int, index)) for place, index in groups.items()} for groups in sides)
+    return RowMatching(
+        pairs=tuple(sorted(pairs)),
+        only_a=tuple(row for place, members in a.items() if place not in b for row in members),
+        only_b=tuple(row for place, members in b.items() if place not in a for row in members),
+        several=tuple((members, b[place]) for place, members in a.items() if place in b),
+    )
 
 
 def _format_definition(definition: Mapping[str, Any] | None) -> str | None:
