@@ -25,6 +25,7 @@ from gpubench.analyze.series import (
     EncodedFields,
     Mask,
     combine_codes,
+    count_devices,
     encode_values,
     find_movable_fields,
     find_tied_fields,
@@ -180,8 +181,7 @@ def make_audit_data(folder: Folder) -> AuditData:
 
 def _add_key_and_devices(rows: pd.DataFrame) -> pd.DataFrame:
     codes = [encode_values(rows[name]) for name in ("trial_id", "machine", "allowance")]
-    devices = EncodedFields.from_frame(rows).devices.astype("int64")
-    return rows.assign(key=combine_codes(len(rows), codes), devices=devices)
+    return rows.assign(key=combine_codes(len(rows), codes), devices=count_devices(rows).astype("int64"))
 
 
 def observe(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
