@@ -4,20 +4,16 @@ from __future__ import annotations
 
 TESTS: dict[str, tuple[str, ...]] = {
     # how sure figures are
-    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_a_choice.py"),
-    "gpubench/stats/decisions.py": ("stats/test_decide.py", "stats/test_equal_off_the_middle.py"),
+    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/decisions.py": ("stats/test_decide.py",),
     "gpubench/stats/distributions.py": ("stats/test_decide.py", "stats/test_estimates.py"),
     "gpubench/stats/estimates.py": ("stats/test_estimates.py", "stats/test_decide.py"),
     "gpubench/stats/memory_line.py": ("stats/test_line_through_memory.py",),
     "gpubench/stats/noise.py": ("stats/test_choice_and_power.py",),
-    "gpubench/stats/outliers.py": ("stats/test_borders_of_statistics.py", "analyze/test_runs_and_summary.py"),
-    "gpubench/stats/power.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_statistics.py"),
+    "gpubench/stats/outliers.py": ("stats/test_outliers.py", "analyze/test_runs_and_summary.py"),
+    "gpubench/stats/power.py": ("stats/test_choice_and_power.py",),
     "gpubench/stats/steps.py": ("stats/test_step_means.py",),
-    "gpubench/core/claims.py": (
-        "stats/test_decide.py",
-        "stats/test_borders_of_statistics.py",
-        "analyze/test_table_rows.py",
-    ),
+    "gpubench/core/claims.py": ("stats/test_decide.py", "analyze/test_table_rows.py"),
     # what is claimed, and what is held against what
     "gpubench/analyze/batch_size.py": ("analyze/test_batch_size.py", "analyze/test_borders_of_questions.py"),
     "gpubench/analyze/compare.py": ("analyze/test_compare.py",),

@@ -292,15 +292,38 @@ def test_equal_lies_inside_the_margin_on_both_sides() -> None:
     assert against("equal", 0.3, 0.0).p == pytest.approx(NormalDist().cdf(-3), rel=1e-3)
 
 
-def test_equal_rows_are_corrected_by_holm() -> None:
-    near = make_claim(
-        Evidence(center=0.0, processes=(9, 9), pairs=StudentEstimate(center=0.0, error=0.1, degrees=MANY)),
-        "equal",
-        limit=0.18,
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_of_the_two_margins_the_nearer_one_decides(sign: int) -> None:
+    assert against("equal", 0.3, sign * 0.1).p == pytest.approx(NormalDist().cdf(-2), rel=1e-3)
+    outside = against("equal", 0.3, sign * 0.4)
+    assert outside.p == pytest.approx(NormalDist().cdf(1), rel=1e-3)
+    assert (outside.word, outside.high is None) == ("unknown", False)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_equal_rows_are_corrected_by_holm(sign: int) -> None:
+    def claim(distance: float) -> Claim:
+        """With so many standard errors between it and the nearer margin."""
+        pairs = StudentEstimate(center=sign * 5.0, error=1.0, degrees=MANY)
+        evidence = Evidence(center=pairs.center, processes=(9, 9), pairs=pairs)
+        return make_claim(evidence, "equal", limit=5 + distance)
+
+    border = -NormalDist().inv_cdf(0.025)
+    assert words([claim(border - 0.01)]) == ["sure"]
+    assert words([claim(border - 0.01)] * 2) == ["likely"] * 2
+    assert words([claim(border + 0.01)] * 2) == ["sure"] * 2
+    assert verdict(claim(border)).high == pytest.approx(
+        math.exp(sign * 5.0 - NormalDist().inv_cdf(0.05)), rel=1e-3
     )
-    assert words([near]) == ["sure"]
-    other = make_claim(by_pairs(0.4).evidence, "equal", limit=0.1)
-    assert words([near, other]) == ["likely", "unknown"]
+
+
+def test_a_claim_is_read_after_it_is_decided_and_held_against_no_difference() -> None:
+    claim = Claim(
+        metric="m", candidate=1, baseline=0, evidence=Evidence(center=0.1, processes=(1, 1)), design="above"
+    )
+    assert claim.limit == 0
+    with pytest.raises(ValueError, match="decided"):
+        _ = claim.decided
 
 
 # ---- one process ----
