@@ -9,8 +9,7 @@ from typing import Any
 
 from made_up_tables import make_table
 
-from gpubench.analyze.compare import compare_matched_rows
-from gpubench.analyze.matching import RowMatching, match_rows
+from gpubench.analyze.compare import RowMatching, compare_matched_rows, match_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.comparison import FIGURES, Comparison, FigureChange, FigureName
 from gpubench.schema.row import KnownImages

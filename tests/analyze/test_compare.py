@@ -18,9 +18,9 @@ from gpubench.analyze.compare import (
     compare_field_values,
     compare_folders,
     compare_matched_rows,
+    match_rows,
 )
 from gpubench.analyze.folder import Folder, read_folder
-from gpubench.analyze.matching import match_rows
 from gpubench.basics.errors import UsageError
 from gpubench.core.comparison import FIGURES, FigureChange
 from gpubench.schema.row import KnownImages

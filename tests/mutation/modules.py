@@ -16,7 +16,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/core/claims.py": ("stats/test_decide.py", "analyze/test_table_rows.py"),
     # what is claimed, and what is held against what
     "gpubench/analyze/batch_size.py": ("analyze/test_batch_size.py", "analyze/test_borders_of_questions.py"),
-    "gpubench/analyze/compare.py": ("analyze/test_compare.py",),
+    "gpubench/analyze/compare.py": ("analyze/test_compare.py", "analyze/test_matching.py"),
     "gpubench/analyze/devices.py": ("analyze/test_devices.py",),
     "gpubench/analyze/intervals.py": (
         "analyze/test_runs_and_summary.py",
@@ -24,7 +24,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_borders_of_questions.py",
     ),
     "gpubench/analyze/looks.py": ("analyze/test_looks.py",),
-    "gpubench/analyze/matching.py": ("analyze/test_matching.py",),
     "gpubench/analyze/network_size.py": ("analyze/test_sizes_of_networks.py",),
     "gpubench/analyze/series.py": (
         "analyze/test_devices.py",
