@@ -73,5 +73,5 @@ def compare(
 
 def only(a: Mapping[str, Any], b: Mapping[str, Any], figure: FigureName = "time", **how: Any) -> FigureChange:
     """The figure of the only pair."""
-    (trial,) = compare([a], [b], **how).trials
-    return trial.changes[figure]
+    (changes,) = compare([a], [b], **how).trials.values()
+    return changes[figure]

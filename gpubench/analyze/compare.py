@@ -49,10 +49,10 @@ from gpubench.core.comparison import (
     SAME_WITHIN,
     ComparedRow,
     ComparedSide,
-    ComparedTrial,
     Comparison,
     FigureChange,
     FigureName,
+    RowPair,
 )
 from gpubench.schema import catalog
 from gpubench.schema.cell import format_cell
@@ -164,7 +164,7 @@ def combine_folder_rows(folders: Sequence[Folder]) -> TableRows:
 class RowMatching:
     """The rows of two sides by label, each in one of the first four."""
 
-    pairs: tuple[tuple[int, int], ...]
+    pairs: tuple[RowPair, ...]
     only_a: tuple[int, ...]
     only_b: tuple[int, ...]
     several: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
@@ -266,7 +266,7 @@ def number_matched_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
 def pair_rows(rows: pd.DataFrame, trial: Codes) -> RowMatching:
     """Rows of one trial, one a side; of several, those that are the only ones on their machine, or by what it gave."""
     unpaired = rows.assign(trial=trial).sort_values("is_b", kind="stable")
-    pairs: list[tuple[int, int]] = []
+    pairs: list[RowPair] = []
     for names in (["trial"], ["trial", "machine"], ["trial", "machine", *ALLOTTED]):
         place = combine_codes(len(unpaired), [encode_values(unpaired[name]) for name in names])
         is_b = unpaired["is_b"].groupby(place)
@@ -315,7 +315,7 @@ def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
 
 
 def make_claims(
-    name: FigureName, pair: tuple[int, int], evidence: Evidence, threshold: float | None
+    name: FigureName, pair: RowPair, evidence: Evidence, threshold: float | None
 ) -> tuple[Claim, ...]:
     """That both differ, and that they are equal; with a threshold that B lies beyond it, and that it does not.
 
@@ -353,7 +353,7 @@ def _round_log_ratio(logarithm: float) -> float:
 
 
 def make_change(
-    name: FigureName, rows: TableRows, figures: Figures, pair: tuple[int, int], threshold: float | None
+    name: FigureName, rows: TableRows, figures: Figures, pair: RowPair, threshold: float | None
 ) -> FigureChange:
     """A figure that both rows of a trial have, with undecided claims of their ratio (of top-1: their difference).
 
@@ -387,8 +387,8 @@ def make_change(
 
 
 def compare_trials(
-    rows: TableRows, pairs: Sequence[tuple[int, int]], wanted: Collection[FigureName], threshold: float | None
-) -> tuple[ComparedTrial, ...]:
+    rows: TableRows, pairs: Sequence[RowPair], wanted: Collection[FigureName], threshold: float | None
+) -> dict[RowPair, dict[FigureName, FigureChange]]:
     """Trials whose rows, A's and B's, both ended ok, with all claims decided together."""
     figures = {name: by_row for name, by_row in _collect_figures(rows).items() if name in wanted}
     changes = {
@@ -401,17 +401,13 @@ def compare_trials(
     }
     claims = [claim for members in changes.values() for change in members for claim in change.claims]
     decided = iter(decide_claims(claims))
-    return tuple(
-        ComparedTrial(
-            a=a,
-            b=b,
-            changes={
-                change.figure: replace(change, claims=tuple(islice(decided, len(change.claims))))
-                for change in members
-            },
-        )
-        for (a, b), members in changes.items()
-    )
+    return {
+        pair: {
+            change.figure: replace(change, claims=tuple(islice(decided, len(change.claims))))
+            for change in members
+        }
+        for pair, members in changes.items()
+    }
 
 
 def compare_matched_rows(
@@ -426,7 +422,7 @@ def compare_matched_rows(
     statuses = summary["status"]
     ended = [(a, b) for a, b in matching.pairs if statuses[a] == statuses[b] == "ok"]
     trials = compare_trials(rows, ended, figures, None if matching.apart else threshold)
-    changes = [change for trial in trials for change in trial.changes.values()]
+    changes = [change for by_figure in trials.values() for change in by_figure.values()]
     family = [claim for change in changes for claim in change.claims if claim.family == DIFFERENCE]
     open_times = [
         change.claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from gpubench.core.claims import Claim, Verdict
 from gpubench.core.findings import Remedy
@@ -107,14 +107,8 @@ class FigureChange:
         return any(claim.decided.word == "sure" for claim in self.claims[3:])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedTrial:
-    """A trial that ended ok on both sides."""
-
-    a: int
-    b: int
-    """Labels of `Comparison.rows`."""
-    changes: Mapping[FigureName, FigureChange]
+RowPair: TypeAlias = tuple[int, int]
+"""A trial by its rows in A and in B: labels of `Comparison.rows`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,8 +124,9 @@ class Comparison:
     threshold: float | None
     """0.05: more than 5 % more is a regression."""
     rows: Mapping[int, ComparedRow]
-    trials: tuple[ComparedTrial, ...]
-    not_ok: tuple[tuple[int, int], ...]
+    trials: Mapping[RowPair, Mapping[FigureName, FigureChange]]
+    """Those that ended ok on both sides, with the figures that both have."""
+    not_ok: tuple[RowPair, ...]
     """Rows of one trial that did not both end ok."""
     only_a: tuple[int, ...]
     only_b: tuple[int, ...]
@@ -160,17 +155,17 @@ class Comparison:
         return bool(self.apart and (self.trials or self.not_ok or self.several))
 
     @property
-    def changes(self) -> list[tuple[ComparedTrial, FigureChange]]:
+    def changes(self) -> list[tuple[RowPair, FigureChange]]:
         """All figures of all trials."""
-        return [(trial, change) for trial in self.trials for change in trial.changes.values()]
+        return [(pair, change) for pair, changes in self.trials.items() for change in changes.values()]
 
     @property
-    def regressions(self) -> list[tuple[ComparedTrial, FigureChange]]:
+    def regressions(self) -> list[tuple[RowPair, FigureChange]]:
         """Those that are sure to be beyond the threshold."""
-        return [(trial, change) for trial, change in self.changes if change.is_regression]
+        return [(pair, change) for pair, change in self.changes if change.is_regression]
 
     @property
-    def broken_trials(self) -> list[tuple[int, int]]:
+    def broken_trials(self) -> list[RowPair]:
         """Trials that ended ok in A and badly in B; none where that both are one trial is a guess."""
         pairs = [] if self.is_matched_by_guess else self.not_ok
         return [(a, b) for a, b in pairs if self.rows[a].status == "ok" and self.rows[b].status in BROKEN]

@@ -11,7 +11,7 @@ from gpubench.analyze.table_rows import group_by
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.folding import HANG
 from gpubench.basics.quoted import clean_line, format_readable_json
-from gpubench.core.comparison import FIGURES, ComparedTrial, Comparison, FigureChange, FigureName
+from gpubench.core.comparison import FIGURES, Comparison, FigureChange, FigureName, RowPair
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.json import value_to_data
 from gpubench.render.markdown import escape_markdown, format_tables
@@ -100,11 +100,10 @@ def format_json(comparison: Comparison) -> str:
         "version": VERSION,
         **value_to_data(comparison),
         "trials": [
-            {"a": trial.a, "b": trial.b}
-            | {name: change_to_data(change) for name, change in trial.changes.items()}
-            for trial in comparison.trials
+            {"a": a, "b": b} | {name: change_to_data(change) for name, change in changes.items()}
+            for (a, b), changes in comparison.trials.items()
         ],
-        "regressions": [{"b": trial.b, "figure": change.figure} for trial, change in comparison.regressions]
+        "regressions": [{"b": b, "figure": change.figure} for (_, b), change in comparison.regressions]
         + [{"b": b, "figure": "status"} for _, b in comparison.broken_trials],
         "is_excluded": comparison.is_regression_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
@@ -185,13 +184,13 @@ def list_conclusion_lines(comparison: Comparison) -> list[str]:
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(f"{count}: some processes are the same on both sides, and tell of no difference.")
-    if warned := sum(_is_warned(comparison, trial) for trial in comparison.trials):
+    if warned := sum(_is_warned(comparison, pair) for pair in comparison.trials):
         lines.append(f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
     return lines
 
 
-def _is_warned(comparison: Comparison, trial: ComparedTrial) -> bool:
-    return any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
+def _is_warned(comparison: Comparison, pair: RowPair) -> bool:
+    return any(comparison.rows[row].is_warned for row in pair)
 
 
 def explain_obstacle(comparison: Comparison) -> str:
@@ -220,18 +219,18 @@ def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
     `sort`: a figure, of which the worst comes first, or a field.
     """
     groups: dict[str, list[GridRow]] = {}
-    trials = sort_trials(comparison, sort)
-    for trial, change in ((trial, trial.changes.get(name)) for name in FIGURES for trial in trials):
-        if change is None:
+    pairs = sort_trials(comparison, sort)
+    for pair, name in ((pair, name) for name in FIGURES for pair in pairs):
+        if (change := comparison.trials[pair].get(name)) is None:
             continue
         scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
         texts = (
-            name_compared_trial(comparison, trial.b),
+            name_compared_trial(comparison, pair[1]),
             *(format_significant(value * scale, 4) for value in (change.a, change.b)),
             describe_change(change) + (", regression" if change.is_regression else ""),
             format_figure_change(change),
         )
-        row = GridRow(tuple(map(GridCell, texts)), is_warned=_is_warned(comparison, trial))
+        row = GridRow(tuple(map(GridCell, texts)), is_warned=_is_warned(comparison, pair))
         groups.setdefault(format_figure_title(change), []).append(row)
     return Grid(
         ("",) * len(HEADINGS),
@@ -241,18 +240,18 @@ def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
     )
 
 
-def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTrial]:
+def sort_trials(comparison: Comparison, sort: str | None) -> list[RowPair]:
     """The trials in their order, or by a figure, the worst first, or by a field."""
 
-    def rank(trial: ComparedTrial) -> tuple[bool, Any]:
+    def rank(pair: RowPair) -> tuple[bool, Any]:
         if sort in FIGURES:
-            change = trial.changes.get(sort)
+            change = comparison.trials[pair].get(sort)
             return change is None, change and compute_change_pct(change) * (1 if sort == "top1" else -1)
-        value = comparison.rows[trial.b].fields.get(sort or "")
+        value = comparison.rows[pair[1]].fields.get(sort or "")
         is_number = isinstance(value, (int, float))
         return not is_number, value if is_number else str(value)
 
-    return comparison.trials if sort is None else sorted(comparison.trials, key=rank)
+    return list(comparison.trials) if sort is None else sorted(comparison.trials, key=rank)
 
 
 def list_uncompared_trials(comparison: Comparison) -> list[list[str]]:
