@@ -9,8 +9,7 @@ from typing import Any
 
 from made_up_tables import make_table
 
-from gpubench.analyze.compare import compare_matched_rows
-from gpubench.analyze.matching import RowMatching, match_rows
+from gpubench.analyze.compare import RowMatching, compare_matched_rows, match_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.comparison import FIGURES, Comparison, FigureChange, FigureName
 from gpubench.schema.row import KnownImages
@@ -74,5 +73,5 @@ def compare(
 
 def only(a: Mapping[str, Any], b: Mapping[str, Any], figure: FigureName = "time", **how: Any) -> FigureChange:
     """The figure of the only pair."""
-    (trial,) = compare([a], [b], **how).trials
-    return trial.changes[figure]
+    (changes,) = compare([a], [b], **how).trials.values()
+    return changes[figure]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,34 +101,22 @@ def claim_difference(
     design: Design,
     row: int = 1,
     before: int = 0,
-    *,
-    limit: float = 0.0,
-    series: str = "",
+    **options: Any,
 ) -> Claim:
-    return make_claim(
-        estimate_log_ratio(candidate, baseline), design, row, before, limit=limit, series=series
-    )
+    return make_claim(estimate_log_ratio(candidate, baseline), design, row, before, **options)
 
 
 def make_claim(
-    evidence: Evidence,
-    design: Design,
-    candidate: int = 1,
-    baseline: int = 0,
-    *,
-    limit: float = 0.0,
-    series: str = "",
-    family: str = "",
+    evidence: Evidence, design: Design, candidate: int = 1, baseline: int = 0, **options: Any
 ) -> Claim:
+    """`options`: limit, series, family."""
     return Claim(
         metric="memory_time",
         candidate=candidate,
         baseline=baseline,
         evidence=evidence,
         design=design,
-        limit=limit,
-        series=series,
-        family=family,
+        **options,
     )
 
 
@@ -170,46 +160,23 @@ def rate_verdicts(questions: Iterable[Sequence[Claim]], truths: Sequence[float])
     )
 
 
-def rate_steps(
-    seed: int,
-    tables: int,
-    truths: Sequence[float],
-    deviations: float | Sequence[float],
-    rounds: int,
-    draw_noise: Draw = draw_normal,
-) -> Rates:
-    """Of the steps along an axis. `truths`: of rows."""
-    simulated = simulate_tables(seed, tables, truths, deviations, rounds, draw_noise)
+def rate_steps(seed: int, tables: int, truths: Sequence[float], *noise: Any) -> Rates:
+    """Of the steps along an axis. `truths`: of rows. `noise`: deviations, rounds and more of `simulate_tables`."""
+    simulated = simulate_tables(seed, tables, truths, *noise)
     return rate_verdicts(map(claim_steps, simulated), [b - a for a, b in itertools.pairwise(truths)])
 
 
-def rate_others(
-    seed: int,
-    tables: int,
-    truths: Sequence[float],
-    deviations: float | Sequence[float],
-    rounds: int,
-    draw_noise: Draw = draw_normal,
-) -> Rates:
+def rate_others(seed: int, tables: int, truths: Sequence[float], *noise: Any) -> Rates:
     """Of unordered claims against the first row."""
-    simulated = simulate_tables(seed, tables, truths, deviations, rounds, draw_noise)
+    simulated = simulate_tables(seed, tables, truths, *noise)
     return rate_verdicts(map(claim_others, simulated), [truth - truths[0] for truth in truths[1:]])
 
 
-def rate_choices(
-    seed: int,
-    tables: int,
-    truths: Sequence[float],
-    deviations: float | Sequence[float],
-    rounds: int,
-    draw_noise: Draw = draw_normal,
-) -> tuple[float, float]:
+def rate_choices(seed: int, tables: int, truths: Sequence[float], *noise: Any) -> tuple[float, float]:
     """Shares of tables in which the bound of the choice holds, and in which it is firm. `truths`: of rates."""
     holds = firm = 0
-    for table in simulate_tables(seed, tables, truths, deviations, rounds, draw_noise):
-        rates = {
-            row: math.exp(sum(map(math.log, figures.values())) / rounds) for row, figures in enumerate(table)
-        }
+    for table in simulate_tables(seed, tables, truths, *noise):
+        rates = {row: statistics.geometric_mean(figures.values()) for row, figures in enumerate(table)}
         choice = make_row_choice(
             rates,
             dict.fromkeys(rates, None),

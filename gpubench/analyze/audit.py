@@ -22,10 +22,10 @@ from gpubench.analyze.series import (
     CANDIDATES,
     DEVICES,
     MAY_MOVE_ALONG,
-    Codes,
     EncodedFields,
     Mask,
     combine_codes,
+    count_devices,
     encode_values,
     find_movable_fields,
     find_tied_fields,
@@ -71,6 +71,8 @@ UNLIKE_COST_PCT = 2.0
 on it moves an efficiency by one per cent or more, which is what a table shows."""
 WORKLOAD_COLUMNS = [*CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto"]
 """Columns that tell whether rows are of one workload."""
+ANY_ROW = {"count": 1}
+"""Of what is observed of no rows in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,11 @@ class AuditedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditData:
-    """What the rules look at. Tries of the largest batch size stand in no table here."""
+    """What the rules look at. Tries of the largest batch size stand in no table here.
+
+    Rows have two further columns: `key` is equal in those of one trial on one allocation, whatever table and round they
+    are of; `devices` counts GPUs, on a CPU ranks.
+    """
 
     folder: Folder
     tables: tuple[AuditedTable, ...]
@@ -139,11 +145,11 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
     findings = []
     for number, check in enumerate(RULES, start=1):
         if check is not check_runs_kept and not len(audited.ok):
-            observations = [_make_observation("not decidable", "nothing-ok")]
+            observations = [observe("not decidable", "nothing-ok")]
         elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
-            observations = [_make_observation("not decidable", "none-alone")]
-        else:
-            observations = list(check(audited))
+            observations = [observe("not decidable", "none-alone")]
+        else:  # what is of no row was not observed
+            observations = [seen for seen in check(audited) if seen.figures.get("rows", ANY_ROW)["count"]]
         verdict = max((seen.verdict for seen in observations), key=("kept", "not decidable", "broken").index)
         findings.append(
             RuleFinding(number, verdict, tuple(seen for seen in observations if seen.verdict == verdict))
@@ -153,14 +159,15 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
 
 def make_audit_data(folder: Folder) -> AuditData:
     """What the rules need of a folder."""
-    runs = folder.runs[~folder.runs["elsewhere"]]
-    runs = runs.assign(key=number_trials_by_allocation(runs), round=runs["round"].fillna(1))
+    runs, summary = map(_add_key_and_devices, (folder.runs[~folder.runs["elsewhere"]], folder.summary))
+    runs["round"] = runs["round"].fillna(1)
     in_part = runs.loc[(runs["status"] == "ok") & ~runs["has_all_figures"], "key"]
     runs["is_measured_in_part"] = runs["key"].isin(in_part)
     tables = []
     for table in (table for table in folder.tables if not table.is_of_tries):
-        runs_of_table, summary = runs[runs.index.isin(table.runs)], folder.select_table_rows(table)
-        ended = summary[summary["repeats"] > 0]
+        runs_of_table = runs[runs.index.isin(table.runs)]
+        ended = summary.loc[table.rows[0] : table.rows[-1]]
+        ended = ended[ended["repeats"] > 0]
         comparable = ended[ended["group"].isna()]
         if not SCALES & set(list_asked_fields(table.axes)):
             comparable = comparable[~comparable["trial_id"].isin(runs_of_table["solo_id"].dropna())]
@@ -172,36 +179,27 @@ def make_audit_data(folder: Folder) -> AuditData:
     return AuditData(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
 
 
-def number_trials_by_allocation(rows: pd.DataFrame) -> Codes:
-    """Equal in rows of one trial on one allocation, whatever table and round they are of."""
-    return combine_codes(
-        len(rows), [encode_values(rows[name]) for name in ("trial_id", "machine", "allowance")]
-    )
+def _add_key_and_devices(rows: pd.DataFrame) -> pd.DataFrame:
+    codes = [encode_values(rows[name]) for name in ("trial_id", "machine", "allowance")]
+    return rows.assign(key=combine_codes(len(rows), codes), devices=count_devices(rows).astype("int64"))
 
 
-def _make_observation(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
+def observe(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
+    """What the data show. `figures`: what its sentence names."""
     return Observation(verdict, code, figures)
 
 
-def _make_count_observation(
-    verdict: RuleVerdict, code: str, rows: Any, of: int, **figures: Any
-) -> Observations:
-    """An observation of so many rows (or of those that a mask marks) of so many, if there are any."""
-    if count := int(np.sum(rows)):
-        yield _make_observation(verdict, code, rows={"count": count, "whole": of}, **figures)
+def observe_rows(
+    verdict: RuleVerdict, code: str, rows: Any, whole: int | None = None, **figures: Any
+) -> Observation:
+    """What so many of `whole` rows show, or those that a mask of all rows marks."""
+    share = {"count": int(np.sum(rows)), "whole": len(rows) if whole is None else whole}
+    return observe(verdict, code, rows=share, **figures)
 
 
-def _list_known_values(column: Iterable[Any]) -> tuple[Any, ...]:
+def list_known_values(column: Iterable[Any]) -> tuple[Any, ...]:
     """What is known of a column, each value once, in order."""
     return tuple(sorted({to_python_value(value) for value in column} - {None}))
-
-
-def _count_row_devices(rows: pd.DataFrame) -> Codes:
-    return EncodedFields.from_frame(rows).devices.astype("int64")
-
-
-def _has_varying_devices(rows: pd.DataFrame) -> bool:
-    return len(np.unique(_count_row_devices(rows))) > 1
 
 
 # ---- accuracy ----
@@ -219,37 +217,33 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     has_learned = True
     claims: list[Claim] = []
     for table in audited.tables:
-        seeds, rows = collect_top1_by_seed(make_table_rows(audited.folder, table.table)), table.comparable
-        for row, before in _list_scaled_row_pairs(table):
+        rows, seeds = table.comparable, collect_top1_by_seed(make_table_rows(audited.folder, table.table))
+        names = [*(["before"] if table.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
+        baselines = rows[names].bfill(axis="columns").iloc[:, 0]
+        baselines = baselines[baselines.isin(rows.index) & (baselines != rows.index)].astype("int64")
+        for row, before in baselines.items():
             steps += 1
             sides = rows.loc[[row, before]]
             if sides["time_to_top1_s"].notna().all() and sides["until_top1"].nunique() == 1:
                 continue  # both trained until they reached one and the same top-1
-            larger, smaller = seeds.get(row, []), seeds.get(before, [])
-            if not larger or not smaller:
+            if row not in seeds or before not in seeds:
                 unknown += 1
                 continue
             has_learned &= _has_learned(sides)
-            if min(len(larger), len(smaller)) < FEWEST_SEEDS:
+            if min(len(seeds[row]), len(seeds[before])) < FEWEST_SEEDS:
                 few += 1
                 continue
-            evidence = estimate_top1_difference(
-                larger, smaller, images=to_python_value(sides["val_images"].min())
-            )
+            images = to_python_value(sides["val_images"].min())
+            evidence = estimate_top1_difference(seeds[row], seeds[before], images=images)
             claims.append(
                 Claim(metric="top1_pct", candidate=row, baseline=before, design="paired", evidence=evidence)
             )
     if not steps:
-        sizes = [
-            set(zip(t.comparable["batch_size"].fillna(0), _count_row_devices(t.comparable), strict=True))
-            for t in audited.tables
-        ]
-        is_scaled = any(len(pairs) > 1 for pairs in sizes)
-        yield (
-            _make_observation("not decidable", "scaled-with-others")
-            if is_scaled
-            else _make_observation("kept", "nothing-scaled")
-        )
+        sizes = [table.comparable[["batch_size", "devices"]].drop_duplicates() for table in audited.tables]
+        if any(len(different) > 1 for different in sizes):
+            yield observe("not decidable", "scaled-with-others")
+        else:
+            yield observe("kept", "nothing-scaled")
         return
     holds = decide_claims([replace(claim, design="above", limit=-MARGIN) for claim in claims])
     losing = [
@@ -258,28 +252,15 @@ def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     lost = [c for c in losing if c.decided.word == "sure" and c.decided.direction == "less"]
     if lost:
         worst = min(lost, key=lambda claim: claim.evidence.center)
-        fall, low, high = (
-            -(end or 0.0) for end in (worst.evidence.center, worst.decided.high, worst.decided.low)
-        )
-        yield from _make_count_observation(
-            "broken", "top1-falls", len(lost), steps, fall=fall, low=low, high=high
-        )
-    yield from _make_count_observation("not decidable", "no-top1-to-compare", unknown, steps)
-    yield from _make_count_observation("not decidable", "few-seeds", few, steps, seeds=FEWEST_SEEDS)
-    yield from _make_count_observation(
-        "not decidable", "seeds-differ", len(losing) - len(lost), steps, margin=MARGIN
-    )
+        ends = worst.evidence.center, worst.decided.high, worst.decided.low
+        fall, low, high = (-(end or 0.0) for end in ends)
+        yield observe_rows("broken", "top1-falls", len(lost), steps, fall=fall, low=low, high=high)
+    yield observe_rows("not decidable", "no-top1-to-compare", unknown, steps)
+    yield observe_rows("not decidable", "few-seeds", few, steps, seeds=FEWEST_SEEDS)
+    yield observe_rows("not decidable", "seeds-differ", len(losing) - len(lost), steps, margin=MARGIN)
     if not has_learned:
-        yield _make_observation("not decidable", "unlearned")
-    yield from _make_count_observation("kept", "top1-holds", steps, steps, margin=MARGIN)
-
-
-def _list_scaled_row_pairs(table: AuditedTable) -> list[tuple[int, int]]:
-    """Rows that were scaled, each with the row that it is set against."""
-    rows = table.comparable
-    names = [*(["before"] if table.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
-    before = rows[names].bfill(axis="columns").iloc[:, 0].dropna().astype("int64")
-    return [(row, other) for row, other in before.items() if other in rows.index and other != row]  # type: ignore[misc]
+        yield observe("not decidable", "unlearned")
+    yield observe_rows("kept", "top1-holds", steps, steps, margin=MARGIN)
 
 
 def _has_learned(sides: pd.DataFrame) -> bool:
@@ -297,24 +278,20 @@ def check_accuracy_reported(audited: AuditData) -> Observations:
     is_rate = alone["kind"] == "steady rate"
     lacks = ~is_rate & alone["top1_pct"].isna()
     reasons = dict.fromkeys(missing.get("top1_pct") for missing in alone.loc[lacks, "missing"])
-    yield from _make_count_observation("broken", "no-top1", lacks, len(alone), why=tuple(reasons))
-    yield from _make_count_observation("not decidable", "rates-alone", is_rate, len(alone))
-    yield from _make_count_observation(
-        "kept", "top1", ~lacks, len(alone), images=_list_known_values(alone["val_images"])
-    )
+    yield observe_rows("broken", "no-top1", lacks, why=tuple(reasons))
+    yield observe_rows("not decidable", "rates-alone", is_rate)
+    yield observe_rows("kept", "top1", ~lacks, images=list_known_values(alone["val_images"]))
 
 
 def check_same_run_accuracy(audited: AuditData) -> Observations:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
-    alone = audited.alone
-    is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
-    timed = alone[is_timed]
-    if not len(timed):
-        yield _make_observation("not decidable", "untimed")
-    if len(timed) and (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
-        yield _make_observation("broken", "apart")
-    yield from _make_count_observation("not decidable", "time-without-top1", ~is_judged[is_timed], len(timed))
-    yield from _make_count_observation("kept", "one-run", is_judged[is_timed], len(timed))
+    is_timed, is_judged = (audited.alone[name].notna() for name in ("epoch_time_s", "top1_pct"))
+    if not is_timed.any():
+        yield observe("not decidable", "untimed")
+    if (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
+        yield observe("broken", "apart")
+    yield observe_rows("not decidable", "time-without-top1", ~is_judged[is_timed])
+    yield observe_rows("kept", "one-run", is_judged[is_timed])
 
 
 # ---- runs ----
@@ -327,12 +304,12 @@ def check_runs_kept(audited: AuditData) -> Observations:
     something under the number before. A log, samples or a damaged file show only what their names say: that an attempt
     was begun. A claim says whether an attempt was stored for it.
     """
-    folder = audited.folder
+    folder, records = audited.folder, audited.folder.attempts
     results = Results(folder.path)
-    stored = {AttemptFile(record.trial_id, record.attempt_name) for record in folder.attempts}
+    stored = {AttemptFile(record.trial_id, record.attempt_name) for record in records}
     files = (path for kind in ("logs", "samples") for path in list_files_and_members(folder.path, kind))
     begun = {name for path in files if (name := parse_file_name(path))}
-    damaged = results.find_damaged_attempts(folder.attempts)
+    damaged = results.find_damaged_attempts(records)
     of_damaged = {
         AttemptFile(trial, file.attempt_name)
         for file in damaged
@@ -347,34 +324,33 @@ def check_runs_kept(audited: AuditData) -> Observations:
     before = {(trial, folder_id, number - 1) for trial, folder_id, number in counted if number > 1}
     if gone := before - counted - count(begun | of_damaged):
         attempts = _format_attempt_names((trial, number) for trial, _, number in gone)
-        yield _make_observation("broken", "attempts-gone", attempts=attempts)
-    named, unreadable = {record.claim for record in folder.attempts}, {file.unit_id for file in damaged}
-    journal = (
-        entry
+        yield observe("broken", "attempts-gone", attempts=attempts)
+    known = {record.claim for record in records}
+    unreadable = {file.unit_id for file in damaged}
+    claims = tuple(
+        entry.name
         for entry in list_claims(folder.path)
-        if entry.claim.outcome == "stored" and entry.unit_id not in unreadable
+        if entry.claim.outcome == "stored" and entry.unit_id not in unreadable and entry.name not in known
     )
-    if claims := tuple(entry.name for entry in journal if entry.name not in named):
-        yield _make_observation("broken", "records-gone", claims=claims)
+    if claims:
+        yield observe("broken", "records-gone", claims=claims)
     if unread := damaged | (begun - stored - of_damaged):
         attempts = _format_attempt_names((file.unit_id, file.number) for file in unread)
-        yield _make_observation("not decidable", "no-record", attempts=attempts)
-    if foreign := _list_known_values({record.source for record in folder.attempts} - {"measured"}):
-        yield _make_observation("not decidable", "foreign", sources=foreign)
-    yield _make_observation("kept", "runs-kept", attempts=len(stored))
-    if superseded := list_superseded_records(folder.attempts):
-        kept = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
+        yield observe("not decidable", "no-record", attempts=attempts)
+    if foreign := list_known_values({record.source for record in records} - {"measured"}):
+        yield observe("not decidable", "foreign", sources=foreign)
+    yield observe("kept", "runs-kept", attempts=len(stored))
+    if superseded := list_superseded_records(records):
+        kept = [AttemptFile(record.trial_id, record.attempt_name) for record in superseded]
         attempts = _format_attempt_names((file.unit_id, file.number) for file in kept)
-        yield _make_observation("kept", "superseded", attempts=attempts)
+        yield observe("kept", "superseded", attempts=attempts)
 
 
 def list_possible_trial_ids(unit: str) -> list[str]:
     """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
-    return (
-        [derive_job_ids("", unit, number)[1] for number in range(MOST_JOBS)]
-        if unit.startswith("g")
-        else [unit]
-    )
+    if unit.startswith("g"):
+        return [derive_job_ids("", unit, number)[1] for number in range(MOST_JOBS)]
+    return [unit]
 
 
 def _format_attempt_names(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
@@ -388,19 +364,19 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
         rows, axes = table.comparable, table.table.axes
         has_steps = rows["steps"].fillna(0) > 0
         for field, is_meant in (("epochs", ~has_steps), ("steps", has_steps)):
-            lengths = _list_known_values(
-                rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field]
-            )
-            is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
-            is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
+            is_meant &= rows["until_top1"].isna() & (rows[field] > 0)
+            lengths = list_known_values(rows.loc[is_meant, field])
+            own_axes = [axis for axis in axes if field in axis]
+            is_scaled = any(SCALES & set(axis) for axis in own_axes)
+            is_free = any(not SCALES & set(axis) for axis in own_axes)
             if len(lengths) > 1 and (is_scaled or not is_free):
-                yield _make_observation(
+                yield observe(
                     "broken", "unlike-lengths", table=table.table.name, lengths=lengths, field=field
                 )
     ok = audited.ok
     is_known = (ok["kind"] == "steady rate") | (ok["epochs"].fillna(0) > 0) | (ok["steps"].fillna(0) > 0)
-    yield from _make_count_observation("not decidable", "unknown-length", ~is_known, len(ok))
-    yield from _make_count_observation("kept", "ended-as-fixed", is_known, len(ok))
+    yield observe_rows("not decidable", "unknown-length", ~is_known)
+    yield observe_rows("kept", "ended-as-fixed", is_known)
 
 
 # ---- comparisons ----
@@ -409,23 +385,22 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
 def check_like_hardware(audited: AuditData) -> Observations:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     for table in audited.tables:
-        if len(machines := _list_known_values(table.runs["machine"])) > 1:
-            yield _make_observation("broken", "unlike-hardware", table=table.table.name, machines=machines)
-    ok = audited.ok
-    yield from _make_count_observation("not decidable", "unknown-hardware", ok["machine"].isna(), len(ok))
-    yield _make_observation("kept", "like-hardware", machines=_list_known_values(ok["machine"]))
+        if len(machines := list_known_values(table.runs["machine"])) > 1:
+            yield observe("broken", "unlike-hardware", table=table.table.name, machines=machines)
+    yield observe_rows("not decidable", "unknown-hardware", audited.ok["machine"].isna())
+    yield observe("kept", "like-hardware", machines=list_known_values(audited.ok["machine"]))
 
 
 def check_strong_or_weak(audited: AuditData) -> Observations:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
-    yield _make_observation("kept", "devices-compared")
+    yield observe("kept", "devices-compared")
     for table in audited.tables:
         rows = table.comparable
         kinds = tuple(kind for kind in ("strong", "weak") if rows[f"{kind}_baseline"].isin(rows.index).any())
         if kinds:
-            yield _make_observation("kept", "strong-or-weak", table=table.table.name, kinds=kinds)
-        elif _has_varying_devices(rows):
-            yield _make_observation("broken", "neither-strong-nor-weak", table=table.table.name)
+            yield observe("kept", "strong-or-weak", table=table.table.name, kinds=kinds)
+        elif rows["devices"].nunique() > 1:
+            yield observe("broken", "neither-strong-nor-weak", table=table.table.name)
 
 
 def check_no_trials_left_out(audited: AuditData) -> Observations:
@@ -433,25 +408,31 @@ def check_no_trials_left_out(audited: AuditData) -> Observations:
     statuses = Counter(audited.rows["status"])
     for status in BAD_ENDINGS:
         if statuses[status]:
-            yield _make_observation("broken", "unended", trials=statuses[status], status=status)
+            yield observe("broken", "unended", trials=statuses[status], status=status)
     folder = audited.folder
     rounds = make_status(Results(folder.path), folder.attempts, folder.plans).rounds
     if lacking := sum(counts.failed + counts.remaining for counts in rounds if counts.number > 1):
-        yield _make_observation("broken", "rounds-lack", measurements=lacking)
+        yield observe("broken", "rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
-            if len(versions := _list_known_values(table.runs[field])) > 1:
-                yield _make_observation(
+            if len(versions := list_known_values(table.runs[field])) > 1:
+                yield observe(
                     "broken", "unlike-versions", table=table.table.name, field=field, versions=versions
                 )
         yield from _check_like_breakdowns(table)
-        yield from _check_single_device_baselines(table, audited.alone)
-    yield from _check_only_data_parallel(audited.alone)
+        yield _check_single_device_baselines(table, audited.alone)
+    several = audited.alone[(audited.alone["devices"] > 1) & (audited.alone["device"] != "cpu")]
+    is_dp = several["strategy"] == "dp"
+    if models := tuple(sorted(set(several["model"][is_dp]) - set(several["model"][~is_dp]))):
+        if is_field_inferred(several[is_dp], "strategy").all():
+            yield observe("not decidable", "dp-inferred", models=models)
+        else:
+            yield observe("broken", "dp-alone", models=models)
     yield from _check_doubts(audited)
     planned = {stored.plan.experiment.name for stored in folder.plans}
     if unplanned := [table.table.name for table in audited.tables if table.table.experiment not in planned]:
-        yield _make_observation("not decidable", "unplanned", tables=tuple(unplanned))
-    yield _make_observation(
+        yield observe("not decidable", "unplanned", tables=tuple(unplanned))
+    yield observe(
         "kept", "all-shown", trials=len(audited.rows), oom=statuses["oom"], skipped=statuses["skipped"]
     )
 
@@ -461,60 +442,39 @@ def _check_like_breakdowns(table: AuditedTable) -> Observations:
 
     Where one side has a row for every row of the other side, it can be read without the other.
     """
-    rows = table.comparable
+    rows, name = table.comparable, table.table.name
     is_timed = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
     codes = EncodedFields.from_frame(rows).codes
     work = combine_codes(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
-    if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
-        yield from _make_count_observation(
-            "broken", "unlike-breakdowns", is_timed, len(rows), table=table.table.name
-        )
+    timed, untimed = set(work[is_timed]), set(work[~is_timed])
+    if timed - untimed and untimed - timed:
+        yield observe_rows("broken", "unlike-breakdowns", is_timed, table=name)
     baselines = pd.concat([rows["strong_baseline"], rows["weak_baseline"]]).dropna()
     baselines = baselines[baselines.isin(rows.index)]
     cost = rows["breakdown_cost_pct"].astype("float64")
     apart = np.abs(cost[baselines.index].to_numpy() - cost[baselines].to_numpy())
     if (apart > UNLIKE_COST_PCT).any():
-        yield _make_observation(
-            "broken", "unlike-costs", table=table.table.name, points=float(np.nanmax(apart))
-        )
+        yield observe("broken", "unlike-costs", table=name, points=float(np.nanmax(apart)))
 
 
-def _check_only_data_parallel(alone: Runs) -> Observations:
-    """Models that ran on several GPUs under DataParallel and under nothing else."""
-    several = alone[(_count_row_devices(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
-    is_dp = several["strategy"] == "dp"
-    models = tuple(sorted(set(several["model"][is_dp]) - set(several["model"][~is_dp])))
-    if models:
-        is_guess = is_field_inferred(several[is_dp], "strategy").all()
-        yield (
-            _make_observation("not decidable", "dp-inferred", models=models)
-            if is_guess
-            else _make_observation("broken", "dp-alone", models=models)
-        )
-
-
-def _check_single_device_baselines(table: AuditedTable, alone: Runs) -> Observations:
+def _check_single_device_baselines(table: AuditedTable, alone: Runs) -> Observation:
     """Rows on several devices whose work no row of one machine does on one device.
 
     Only a table that varies the devices claims what several of them bring. Batch size and devices may differ, and what
     may move along them where the experiment put it on one axis with them; without axes the learning rate and the length
     of training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
     """
-    several = table.comparable[_count_row_devices(table.comparable) > 1]
-    both = pd.concat(
-        [several[WORKLOAD_COLUMNS], alone.loc[_count_row_devices(alone) == 1, WORKLOAD_COLUMNS]],
-        ignore_index=True,
-    )
+    rows = table.comparable
+    several, single = rows[rows["devices"] > 1], alone[alone["devices"] == 1]
+    both = pd.concat([side[WORKLOAD_COLUMNS] for side in (several, single)], ignore_index=True)
     fields = EncodedFields.from_frame(both)
     may_move = {*find_tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
     free = set(SCALED).union(*(find_movable_fields(axis, may_move) for axis in SCALED))
     compared = [fields.encode_workload_field(name, free) for name in CANDIDATES if name not in free]
     alike = combine_codes(len(both), [*compared, fields.codes["machine"]])
     lacks_single = ~np.isin(alike[: len(several)], alike[len(several) :])
-    verdict: RuleVerdict = "broken" if _has_varying_devices(table.comparable) else "not decidable"
-    yield from _make_count_observation(
-        verdict, "no-single", lacks_single, len(several), table=table.table.name
-    )
+    verdict: RuleVerdict = "broken" if rows["devices"].nunique() > 1 else "not decidable"
+    return observe_rows(verdict, "no-single", lacks_single, table=table.table.name)
 
 
 def is_field_inferred(runs: Runs, field: str) -> Mask:
@@ -524,16 +484,13 @@ def is_field_inferred(runs: Runs, field: str) -> Mask:
 
 def _check_doubts(audited: AuditData) -> Observations:
     """Doubts about rows that stand beside others, whatever varies between them, and the worst of them."""
-    tables = [table.ended for table in audited.tables if len(table.ended) > 1]
-    if tables:
+    if tables := [table.ended for table in audited.tables if len(table.ended) > 1]:
         rows = pd.concat(tables)
-        rows = rows.assign(
-            trial=number_trials_by_allocation(rows), code=rows["doubts"].map(split_doubt_codes)
-        ).explode("code")
+        rows = rows.assign(code=rows["doubts"].map(split_doubt_codes)).explode("code")
         doubted = rows[rows["code"].map(lambda code: isinstance(code, str) and find_doubt(code).serious)]
         worst = min(doubted["code"], key=rank_doubt, default=None)
-        yield from _make_count_observation(
-            "not decidable", "doubts", doubted["trial"].nunique(), rows["trial"].nunique(), worst=worst
+        yield observe_rows(
+            "not decidable", "doubts", doubted["key"].nunique(), rows["key"].nunique(), worst=worst
         )
 
 
@@ -546,50 +503,41 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     is_extrapolated = ok["epoch_time_source"] == "extrapolated"
     used, whole = ok["train_images"].astype("float64"), _collect_image_facts(ok, "train_images")
     is_known = ok["images_per_epoch"].fillna(0) > 0
-    yield from _make_count_observation("broken", "extrapolated", is_extrapolated, len(ok))
-    yield from _make_count_observation(
-        "broken", "windows-of-steps", ok["is_measured_in_part"] & ~is_extrapolated, len(ok)
-    )
-    yield from _make_count_observation("broken", "subset", (used > 0) & (used < whole), len(ok))
-    yield from _make_count_observation("not decidable", "unknown-images", ~is_known, len(ok))
-    yield from _make_count_observation(
-        "kept", "whole-epochs", is_known, len(ok), images=_list_known_values(ok["images_per_epoch"])
-    )
+    yield observe_rows("broken", "extrapolated", is_extrapolated)
+    yield observe_rows("broken", "windows-of-steps", ok["is_measured_in_part"] & ~is_extrapolated)
+    yield observe_rows("broken", "subset", (used > 0) & (used < whole))
+    yield observe_rows("not decidable", "unknown-images", ~is_known)
+    yield observe_rows("kept", "whole-epochs", is_known, images=list_known_values(ok["images_per_epoch"]))
 
 
 def _collect_image_facts(runs: Runs, name: str) -> pd.Series[float]:
-    return pd.Series(
-        [known and getattr(known, name) for known in runs["images"]], runs.index, dtype="float64"
-    )
+    facts = [known and getattr(known, name) for known in runs["images"]]
+    return pd.Series(facts, runs.index, dtype="float64")
 
 
 def check_input_included(audited: AuditData) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
-    files, codes = (
-        ok["image_files"].mask(is_field_inferred(ok, "variant")),
-        EncodedFields.from_frame(ok).codes,
-    )
+    files = ok["image_files"].mask(is_field_inferred(ok, "variant"))
+    codes = EncodedFields.from_frame(ok).codes
     work = combine_codes(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
-    lacks_loaded = is_resident & ~np.isin(work, work[is_loaded])
-    yield from _make_count_observation("broken", "resident-alone", lacks_loaded, len(ok))
-    yield from _make_count_observation("not decidable", "unknown-feeding", files.isna(), len(ok))
-    yield from _make_count_observation("kept", "input-included", is_loaded, len(ok))
+    yield observe_rows("broken", "resident-alone", is_resident & ~np.isin(work, work[is_loaded]))
+    yield observe_rows("not decidable", "unknown-feeding", files.isna())
+    yield observe_rows("kept", "input-included", is_loaded)
 
 
 def check_time_to_solution(audited: AuditData) -> Observations:
     """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
     ok = audited.ok
     is_reached, is_aimed = ok["time_to_top1_s"].notna(), ok["until_top1"].notna()
-    is_rate = ok["epoch_time_s"].isna() & ok["images_per_s"].notna()
-    yield from _make_count_observation("broken", "rate-without-time", is_rate, len(ok))
+    yield observe_rows("broken", "rate-without-time", ok["epoch_time_s"].isna() & ok["images_per_s"].notna())
     if not is_reached.any():
-        yield _make_observation("not decidable", "none-reached" if is_aimed.any() else "epoch-times-only")
+        yield observe("not decidable", "none-reached" if is_aimed.any() else "epoch-times-only")
     elif is_reached.sum() < is_aimed.sum() or is_aimed.sum() < len(audited.alone):
-        yield from _make_count_observation("not decidable", "some-reached", is_reached, len(ok))
-    yield from _make_count_observation("kept", "times-to-accuracy", is_reached, len(ok))
+        yield observe_rows("not decidable", "some-reached", is_reached)
+    yield observe_rows("kept", "times-to-accuracy", is_reached)
 
 
 def check_sensible_sizes(audited: AuditData) -> Observations:
@@ -605,16 +553,12 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     is_known = side.notna() & (native.notna() | (side <= USUAL_PX))
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
     is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
-    sides, natives = _list_known_values(side[is_blown_up]), _list_known_values(native[is_blown_up])
-    yield from _make_count_observation(
-        "broken", "blown-up", is_blown_up, len(ok), sides=sides, natives=natives
-    )
-    yield from _make_count_observation(
-        "broken", "few-steps", is_short, len(ok), few=FEW_STEPS, steps=steps.min()
-    )
-    yield from _make_count_observation("not decidable", "unknown-size", ~is_known, len(ok))
-    yield from _make_count_observation("not decidable", "unknown-steps", steps.isna(), len(ok))
-    yield _make_observation("kept", "sensible-sizes", sides=_list_known_values(side), steps=steps.min())
+    sides, natives = (list_known_values(sizes[is_blown_up]) for sizes in (side, native))
+    yield observe_rows("broken", "blown-up", is_blown_up, sides=sides, natives=natives)
+    yield observe_rows("broken", "few-steps", is_short, few=FEW_STEPS, steps=steps.min())
+    yield observe_rows("not decidable", "unknown-size", ~is_known)
+    yield observe_rows("not decidable", "unknown-steps", steps.isna())
+    yield observe("kept", "sensible-sizes", sides=list_known_values(side), steps=steps.min())
 
 
 # ---- uncertainty ----
@@ -627,25 +571,18 @@ def check_uncertainty(audited: AuditData) -> Observations:
     one so wide that next to nothing can be concluded. How many processes a figure from elsewhere is of, nobody knows.
     """
     rows = pd.concat([table.ended for table in audited.tables])
-    rows = rows[rows["epoch_time_s"].notna()]
-    rows = rows[~pd.Series(number_trials_by_allocation(rows)).duplicated().to_numpy()]
+    rows = rows[rows["epoch_time_s"].notna()].drop_duplicates("key")
     if not len(rows):
-        yield _make_observation("not decidable", "untimed")
+        yield observe("not decidable", "untimed")
         return
     members, times = audited.folder.members, audited.folder.runs["epoch_time_s"]
     is_timed = members["is_ok"] & times.loc[members["run"]].notna().to_numpy()
     processes = members["row"][is_timed].value_counts().reindex(rows.index, fill_value=0)
     is_own = rows["source"].fillna("measured") == "measured"
-    yield from _make_count_observation(
-        "broken", "one-process", is_own & (processes < 2), len(rows), fewest=FEWEST_TIMES
-    )
-    yield from _make_count_observation(
-        "not decidable", "two-processes", is_own & (processes == 2), len(rows), fewest=FEWEST_TIMES
-    )
-    yield from _make_count_observation("not decidable", "unknown-processes", ~is_own, len(rows))
-    yield from _make_count_observation(
-        "kept", "intervals", len(rows), len(rows), processes=int(processes.min())
-    )
+    yield observe_rows("broken", "one-process", is_own & (processes < 2), fewest=FEWEST_TIMES)
+    yield observe_rows("not decidable", "two-processes", is_own & (processes == 2), fewest=FEWEST_TIMES)
+    yield observe_rows("not decidable", "unknown-processes", ~is_own)
+    yield observe_rows("kept", "intervals", len(rows), len(rows), processes=int(processes.min()))
 
 
 RULES: tuple[Callable[[AuditData], Observations], ...] = (

@@ -90,6 +90,12 @@ def find_movable_fields(axis: str, tied: Collection[str]) -> frozenset[str]:
     return (may & set(tied)) - {axis}
 
 
+def count_devices(rows: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """GPUs of each row's trial; on a CPU its ranks."""
+    gpus, ranks = (rows[name].to_numpy("float64", na_value=np.nan) for name in ("gpus", "ranks"))
+    return np.where(gpus > 0, gpus, np.where(ranks > 0, ranks, 1.0))
+
+
 def _count_values(field: str, codes: Codes) -> int:
     """How many values a field has; those that the machine has yet to settle are none."""
     return len(np.unique(codes[codes >= 0] if field in AUTO else codes))
@@ -142,9 +148,8 @@ class EncodedFields:
 
     @cached_property
     def devices(self) -> npt.NDArray[np.float64]:
-        """GPUs of each row's trial; on a CPU its ranks."""
-        gpus, ranks = (self.frame[name].to_numpy("float64", na_value=np.nan) for name in ("gpus", "ranks"))
-        return np.where(gpus > 0, gpus, np.where(ranks > 0, ranks, 1.0))
+        """As `count_devices`."""
+        return count_devices(self.frame)
 
     @cached_property
     def strategy(self) -> Codes:

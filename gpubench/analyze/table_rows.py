@@ -19,7 +19,7 @@ from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import find_first_node as first_host
 from gpubench.stats.estimates import estimate_log_ratio, mean
-from gpubench.stats.noise import classify_bottleneck, compute_bottleneck_noise
+from gpubench.stats.noise import estimate_noise
 from gpubench.stats.power import find_rounds_for_claims
 
 Item = TypeVar("Item")
@@ -203,8 +203,7 @@ def estimate_noise_by_row(summary: pd.DataFrame) -> dict[int, float]:
         }
     ).astype(object)
     known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
-    noise = (compute_bottleneck_noise(classify_bottleneck(**row)) for row in known)
-    return dict(zip(map(int, summary.index), noise, strict=True))
+    return {int(label): estimate_noise(**row) for label, row in zip(summary.index, known, strict=True)}
 
 
 def join_certainty_of_claims(claims: Iterable[Claim]) -> Certainty:

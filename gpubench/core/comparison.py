@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from gpubench.core.claims import Claim, Verdict
 from gpubench.core.findings import Remedy
@@ -70,16 +70,18 @@ class FigureChange:
     reason: Literal["unlike-images", "unlike-sources"] | None = None
     """Why nothing is claimed of it."""
     claims: tuple[Claim, ...] = ()
-    """Decided: that it differs, and is equal inside the margin; with a threshold that it lies beyond, and below."""
+    """Decided, in this order: that it differs, and is equal inside the margin; with a threshold that it lies beyond it,
+    and below it."""
 
     @property
     def claim(self) -> Claim | None:
         """What its word rests on: that it is equal or that it differs, the surer of both. None where `reason` tells."""
-        order = ("sure", "likely", "unknown")
-        rivals = [claim for claim in self.claims if claim.family != REGRESSION and claim.design != "below"]
-        if all(claim.decided.word == "unknown" for claim in rivals):
-            return next((claim for claim in rivals if claim.design == "paired"), None)
-        return min(rivals, key=lambda claim: (order.index(claim.decided.word), claim.design != "equal"))
+        if not self.claims:
+            return None
+        difference, equal = self.claims[:2]
+        words = ("sure", "likely", "unknown")
+        places = [words.index(claim.decided.word) for claim in (difference, equal)]
+        return equal if places[1] <= places[0] and places[1] < 2 else difference
 
     @property
     def verdict(self) -> Verdict | None:
@@ -96,24 +98,17 @@ class FigureChange:
     def is_regression(self) -> bool:
         """Whether it is sure that B takes more than the threshold more."""
         return any(
-            claim.family == REGRESSION and claim.decided.word == "sure" and claim.decided.direction == "more"
-            for claim in self.claims
+            claim.decided.word == "sure" and claim.decided.direction == "more" for claim in self.claims[2:3]
         )
 
     @property
     def is_regression_excluded(self) -> bool:
         """Whether it is sure that B does not."""
-        return any(claim.design == "below" and claim.decided.word == "sure" for claim in self.claims)
+        return any(claim.decided.word == "sure" for claim in self.claims[3:])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedTrial:
-    """A trial that ended ok on both sides."""
-
-    a: int
-    b: int
-    """Labels of `Comparison.rows`."""
-    changes: Mapping[FigureName, FigureChange]
+RowPair: TypeAlias = tuple[int, int]
+"""A trial by its rows in A and in B: labels of `Comparison.rows`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,8 +124,9 @@ class Comparison:
     threshold: float | None
     """0.05: more than 5 % more is a regression."""
     rows: Mapping[int, ComparedRow]
-    trials: tuple[ComparedTrial, ...]
-    not_ok: tuple[tuple[int, int], ...]
+    trials: Mapping[RowPair, Mapping[FigureName, FigureChange]]
+    """Those that ended ok on both sides, with the figures that both have."""
+    not_ok: tuple[RowPair, ...]
     """Rows of one trial that did not both end ok."""
     only_a: tuple[int, ...]
     only_b: tuple[int, ...]
@@ -159,17 +155,17 @@ class Comparison:
         return bool(self.apart and (self.trials or self.not_ok or self.several))
 
     @property
-    def changes(self) -> list[tuple[ComparedTrial, FigureChange]]:
+    def changes(self) -> list[tuple[RowPair, FigureChange]]:
         """All figures of all trials."""
-        return [(trial, change) for trial in self.trials for change in trial.changes.values()]
+        return [(pair, change) for pair, changes in self.trials.items() for change in changes.values()]
 
     @property
-    def regressions(self) -> list[tuple[ComparedTrial, FigureChange]]:
+    def regressions(self) -> list[tuple[RowPair, FigureChange]]:
         """Those that are sure to be beyond the threshold."""
-        return [(trial, change) for trial, change in self.changes if change.is_regression]
+        return [(pair, change) for pair, change in self.changes if change.is_regression]
 
     @property
-    def broken_trials(self) -> list[tuple[int, int]]:
+    def broken_trials(self) -> list[RowPair]:
         """Trials that ended ok in A and badly in B; none where that both are one trial is a guess."""
         pairs = [] if self.is_matched_by_guess else self.not_ok
         return [(a, b) for a, b in pairs if self.rows[a].status == "ok" and self.rows[b].status in BROKEN]
@@ -190,9 +186,8 @@ class Comparison:
             return None
         if not self.changes:
             return "none-ok"
-        if is_checking and not any(change.figure in COSTS for _, change in self.changes):
-            return "unchecked"
-        return None
+        is_any_cost = any(change.figure in COSTS for _, change in self.changes)
+        return "unchecked" if is_checking and not is_any_cost else None
 
     @property
     def is_incomparable(self) -> bool:
@@ -202,11 +197,10 @@ class Comparison:
     @property
     def is_regression_excluded(self) -> bool:
         """Whether a regression beyond the threshold is excluded everywhere: of all that ended ok in A."""
-        unmatched = [a for a, b in self.not_ok] + [
-            *self.only_a,
-            *(row for rows, _ in self.several for row in rows),
-        ]
-        return not any(self.rows[row].status == "ok" for row in unmatched) and all(
+        uncompared = [
+            *self.only_a, *(a for a, _ in self.not_ok), *(row for rows, _ in self.several for row in rows)
+        ]  # fmt: skip
+        return not any(self.rows[row].status == "ok" for row in uncompared) and all(
             change.is_regression_excluded for _, change in self.changes if change.figure in COSTS
         )
 
@@ -214,10 +208,7 @@ class Comparison:
         """4 where nothing could be compared, 3 for a regression (strict: also where one is not excluded), else 0."""
         if self.obstacle:
             return 4
-        if self.threshold is None:
-            return 0
+        is_missed = is_strict and self.threshold is not None and not self.is_regression_excluded
         return (
-            3
-            if self.regressions or self.broken_trials or (is_strict and not self.is_regression_excluded)
-            else 0
+            3 if self.regressions or (self.threshold is not None and self.broken_trials) or is_missed else 0
         )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from gpubench.analyze.table_rows import group_by
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.folding import HANG
 from gpubench.basics.quoted import clean_line, format_readable_json
-from gpubench.core.comparison import FIGURES, ComparedTrial, Comparison, FigureChange, FigureName
+from gpubench.core.comparison import FIGURES, Comparison, FigureChange, FigureName, RowPair
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.json import value_to_data
 from gpubench.render.markdown import escape_markdown, format_tables
@@ -59,17 +61,18 @@ def format_text(
     comparison: Comparison, *, sort: str | None = None, width: int = WIDTH, is_rich: bool = False
 ) -> str:
     """A comparison as lines, ending in a newline. `is_rich`: for a terminal, which shows more than ASCII."""
-    lines = [part for line in describe_sides(comparison) for part in wrap_text(line, width)]
-    lines += ["", *(part for line in list_conclusion_lines(comparison) for part in wrap_text(line, width))]
-    if comparison.changes:
-        grid = render_grid(make_changes_grid(comparison, sort), width, is_rich)
-        lines += ["", *(line.plain for line in grid)]
-    for head, *names in list_uncompared_trials(comparison):
-        lines += [
-            "",
-            f"{head}:",
-            *(HANG + part for name in names for part in wrap_text(name, width - len(HANG))),
-        ]
+    grid = make_changes_grid(comparison, sort)
+    uncompared = [
+        ["", f"{head}:", *(HANG + part for name in names for part in wrap_text(name, width - len(HANG)))]
+        for head, *names in list_uncompared_trials(comparison)
+    ]
+    lines = [
+        *(part for line in describe_sides(comparison) for part in wrap_text(line, width)),
+        "",
+        *(part for line in list_conclusion_lines(comparison) for part in wrap_text(line, width)),
+        *(["", *(line.plain for line in render_grid(grid, width, is_rich))] if grid.groups else []),
+        *(line for part in uncompared for line in part),
+    ]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
@@ -97,11 +100,10 @@ def format_json(comparison: Comparison) -> str:
         "version": VERSION,
         **value_to_data(comparison),
         "trials": [
-            {"a": trial.a, "b": trial.b}
-            | {name: change_to_data(change) for name, change in trial.changes.items()}
-            for trial in comparison.trials
+            {"a": a, "b": b} | {name: change_to_data(change) for name, change in changes.items()}
+            for (a, b), changes in comparison.trials.items()
         ],
-        "regressions": [{"b": trial.b, "figure": change.figure} for trial, change in comparison.regressions]
+        "regressions": [{"b": b, "figure": change.figure} for (_, b), change in comparison.regressions]
         + [{"b": b, "figure": "status"} for _, b in comparison.broken_trials],
         "is_excluded": comparison.is_regression_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
@@ -133,13 +135,11 @@ def describe_sides(comparison: Comparison) -> list[str]:
         name = f"{name_value(comparison.field, side.value)} in {name}" if comparison.field else name
         machines = join_words(map(clean_line, side.machines or ("nothing measured",)))
         lines.append(f"{letter}: {name}; {count_things(side.trials, 'trial')}; {machines}")
-    if comparison.unlike:
-        unlike = []
-        for column, sides in comparison.unlike.items():
-            values = [
-                join_words(map(format_axis_value, side or ("not known",))) for side in sides if any(sides)
-            ]
-            unlike.append(" ".join([UNLIKE.get(column, column), " against ".join(values)]).strip())
+    unlike = []
+    for column, sides in comparison.unlike.items():
+        values = [join_words(map(format_axis_value, side or ("not known",))) for side in sides if any(sides)]
+        unlike.append(f"{UNLIKE.get(column, column)} {' against '.join(values)}".strip())
+    if unlike:
         lines.append(f"Not alike: {'; '.join(unlike)}.")
     if comparison.is_matched_by_guess:
         lines.append("No trial of A is one of B in all its fields, so the pairs are a guess.")
@@ -152,12 +152,10 @@ def name_compared_trial(comparison: Comparison, row: int, varied: Sequence[str] 
     `varied`: the fields that do; those of the trials that were compared where none are given.
     """
     fields = comparison.rows[row].fields
-    known = {name: fields.get(name) for name in varied or comparison.varied}
-    job = ", ".join(
-        clean_line(str(known[name]), 80) for name in ("job", "group") if known.get(name) is not None
-    )
-    name = name_row(known, without=("job", "group"))
-    return " ".join(part for part in (name, f"({job})" if job else "") if part) or "the only trial"
+    known = {name: fields[name] for name in varied or comparison.varied if name in fields}
+    job = ", ".join(clean_line(str(known[name]), 80) for name in ("job", "group") if name in known)
+    parts = (name_row(known, without=("job", "group")), f"({job})" if job else "")
+    return " ".join(filter(None, parts)) or "the only trial"
 
 
 # ---- what both sides come to ----
@@ -170,16 +168,13 @@ def list_conclusion_lines(comparison: Comparison) -> list[str]:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
         lines.append(_describe_regression(comparison, f"{100 * comparison.threshold:g} %"))
-    answers: dict[str, Counter[str]] = {}
+    changes = [change for _, change in comparison.changes]
     for name in FIGURES:
-        for change in (trial.changes[name] for trial in comparison.trials if name in trial.changes):
-            answers.setdefault(format_figure_title(change).partition(" (")[0], Counter())[
-                describe_change(change)
-            ] += 1
-    for title, words in answers.items():
-        lines.append(f"{title} of B: {'; '.join(f'{count} {word}' for word, count in words.items())}.")
-    claims = [change.claim for _, change in comparison.changes if change.claim]
-    if any(claim.decided.p is None for claim in claims):
+        titles = group_by((change for change in changes if change.figure == name), _name_figure)
+        for title, members in titles.items():
+            words = Counter(map(describe_change, members))
+            lines.append(f"{title} of B: {'; '.join(f'{count} {word}' for word, count in words.items())}.")
+    if any(change.claim and change.claim.decided.p is None for change in changes):
         lines.append(
             "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both "
             "sides."
@@ -189,10 +184,13 @@ def list_conclusion_lines(comparison: Comparison) -> list[str]:
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(f"{count}: some processes are the same on both sides, and tell of no difference.")
-    rows = comparison.rows
-    if warned := sum(rows[trial.a].is_warned or rows[trial.b].is_warned for trial in comparison.trials):
+    if warned := sum(_is_warned(comparison, pair) for pair in comparison.trials):
         lines.append(f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
     return lines
+
+
+def _is_warned(comparison: Comparison, pair: RowPair) -> bool:
+    return any(comparison.rows[row].is_warned for row in pair)
 
 
 def explain_obstacle(comparison: Comparison) -> str:
@@ -205,7 +203,7 @@ def explain_obstacle(comparison: Comparison) -> str:
 
 
 def _describe_regression(comparison: Comparison, limit: str) -> str:
-    worse = Counter(format_figure_title(change).partition(" (")[0] for _, change in comparison.regressions)
+    worse = Counter(_name_figure(change) for _, change in comparison.regressions)
     worse.update(f"{name_ending(comparison.rows[b].status)} in B" for _, b in comparison.broken_trials)
     if worse:
         counts = "; ".join(f"{what} of {count_things(count, 'trial')}" for what, count in worse.items())
@@ -220,17 +218,19 @@ def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
 
     `sort`: a figure, of which the worst comes first, or a field.
     """
-    trials = sort_trials(comparison, sort)
     groups: dict[str, list[GridRow]] = {}
-    for trial, change in ((trial, trial.changes.get(name)) for name in FIGURES for trial in trials):
-        if change is None:
+    pairs = sort_trials(comparison, sort)
+    for pair, name in ((pair, name) for name in FIGURES for pair in pairs):
+        if (change := comparison.trials[pair].get(name)) is None:
             continue
         scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
-        a, b = (format_significant(value * scale, 4) for value in (change.a, change.b))
-        answer = describe_change(change) + (", regression" if change.is_regression else "")
-        texts = (name_compared_trial(comparison, trial.b), a, b, answer, format_figure_change(change))
-        is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
-        row = GridRow(tuple(map(GridCell, texts)), is_warned=is_warned)
+        texts = (
+            name_compared_trial(comparison, pair[1]),
+            *(format_significant(value * scale, 4) for value in (change.a, change.b)),
+            describe_change(change) + (", regression" if change.is_regression else ""),
+            format_figure_change(change),
+        )
+        row = GridRow(tuple(map(GridCell, texts)), is_warned=_is_warned(comparison, pair))
         groups.setdefault(format_figure_title(change), []).append(row)
     return Grid(
         ("",) * len(HEADINGS),
@@ -240,61 +240,54 @@ def make_changes_grid(comparison: Comparison, sort: str | None = None) -> Grid:
     )
 
 
-def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTrial]:
+def sort_trials(comparison: Comparison, sort: str | None) -> list[RowPair]:
     """The trials in their order, or by a figure, the worst first, or by a field."""
 
-    def rank(trial: ComparedTrial) -> tuple[bool, Any]:
+    def rank(pair: RowPair) -> tuple[bool, Any]:
         if sort in FIGURES:
-            sign = 1 if sort == "top1" else -1
-            change = trial.changes.get(sort)
-            return change is None, 0.0 if change is None else sign * compute_change_pct(change)
-        value = comparison.rows[trial.b].fields.get(sort or "")
+            change = comparison.trials[pair].get(sort)
+            return change is None, change and compute_change_pct(change) * (1 if sort == "top1" else -1)
+        value = comparison.rows[pair[1]].fields.get(sort or "")
         is_number = isinstance(value, (int, float))
         return not is_number, value if is_number else str(value)
 
-    return comparison.trials if sort is None else sorted(comparison.trials, key=rank)
+    return list(comparison.trials) if sort is None else sorted(comparison.trials, key=rank)
 
 
 def list_uncompared_trials(comparison: Comparison) -> list[list[str]]:
     """What was not compared: for each reason its head, and a line a trial."""
     rows = comparison.rows
+    name = partial(name_compared_trial, comparison)
     lists = {
         "Not both ended ok": [
-            f"{name_compared_trial(comparison, b)} "
-            f"({name_ending(rows[a].endings)} in A, {name_ending(rows[b].endings)} in B)"
+            f"{name(b)} ({name_ending(rows[a].endings)} in A, {name_ending(rows[b].endings)} in B)"
             for a, b in comparison.not_ok
         ],
-        "Several match": [
-            f"{name_compared_trial(comparison, a[0])} ({len(a)} in A, {len(b)} in B)"
-            for a, b in comparison.several
-        ],
-        "Only in A": [
-            name_compared_trial(comparison, row, comparison.varied_alone) for row in comparison.only_a
-        ],
-        "Only in B": [
-            name_compared_trial(comparison, row, comparison.varied_alone) for row in comparison.only_b
-        ],
+        "Several match": [f"{name(a[0])} ({len(a)} in A, {len(b)} in B)" for a, b in comparison.several],
+        "Only in A": [name(row, comparison.varied_alone) for row in comparison.only_a],
+        "Only in B": [name(row, comparison.varied_alone) for row in comparison.only_b],
     }
-    return [
-        [
-            f"{head}: {count_things(len(names), 'trial')}",
-            *names[:MOST_NAMED],
-            *([f"and {len(names) - MOST_NAMED} more, which --json lists"] if len(names) > MOST_NAMED else []),
-        ]
-        for head, names in lists.items()
-        if names
-    ]
+    parts = []
+    for head, names in lists.items():
+        if names:
+            rest = len(names) - MOST_NAMED
+            more = [f"and {rest} more, which --json lists"] if rest > 0 else []
+            parts.append([f"{head}: {count_things(len(names), 'trial')}", *names[:MOST_NAMED], *more])
+    return parts
 
 
 # ---- one figure of one trial ----
 
 
+def _name_figure(change: FigureChange) -> str:
+    name = FIGURE_WORDS[change.figure][0]
+    return name.replace("image", "epoch") if change.is_per_epoch else name
+
+
 def format_figure_title(change: FigureChange) -> str:
     """The head of a figure's rows: `Time per image (ms)`."""
-    name, unit, *_ = FIGURE_WORDS[change.figure]
-    if change.is_per_epoch:
-        name, unit = name.replace("image", "epoch"), unit.removeprefix("m")
-    return f"{name} ({unit})"
+    unit = FIGURE_WORDS[change.figure][1]
+    return f"{_name_figure(change)} ({unit.removeprefix('m') if change.is_per_epoch else unit})"
 
 
 def name_direction(change: FigureChange) -> str:
@@ -317,13 +310,11 @@ def compute_change_pct(change: FigureChange) -> float:
 
 def format_figure_change(change: FigureChange) -> str:
     """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
-    text = _format_signed_number(compute_change_pct(change))
     verdict, is_points = change.verdict, change.figure == "top1"
+    text = _format_signed_number(compute_change_pct(change))
     if verdict and verdict.low is not None and verdict.high is not None:
-        low, high = (
-            _format_signed_number(end if is_points else 100 * (end - 1))
-            for end in (verdict.low, verdict.high)
-        )
+        ends = (end if is_points else 100 * (end - 1) for end in (verdict.low, verdict.high))
+        low, high = map(_format_signed_number, ends)
         text += f" ({low} to {high})" if low != high else ""
     return text if is_points else f"{text} %"
 

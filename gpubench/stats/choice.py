@@ -28,7 +28,13 @@ def make_row_choice(
     The bound is that of the other K - 1 rows at once, each at 5 % / (K - 1), one-sided. It holds for any way to choose:
     only the row that is truly the fastest can break it, and that is compared with at most K - 1 others.
     """
-    row = _choose_least_memory_row(rates, memory)
+    best = max(rates.values())
+    close = [row for row, rate in rates.items() if best <= rate * (1 + TOLERANCE)]
+    known_mib = {row: mib for row in close if (mib := memory.get(row)) is not None and not math.isnan(mib)}
+    if len(known_mib) == len(close):
+        row = min(close, key=lambda row: (known_mib[row], -rates[row]))
+    else:
+        row = max(close, key=rates.__getitem__)
     rivals = {other: compare(other, row) for other in rates if other != row}
     bounds = {other: bound_rival_gain(evidence, len(rivals)) for other, evidence in rivals.items()}
     known = {other: bound for other, bound in bounds.items() if bound is not None}
@@ -57,12 +63,3 @@ def bound_rival_gain(evidence: Evidence, rivals: int) -> float | None:
         return math.expm1(high)
     except OverflowError:
         return math.inf
-
-
-def _choose_least_memory_row(rates: Mapping[int, float], memory: Mapping[int, float | None]) -> int:
-    best = max(rates.values())
-    close = [row for row, rate in rates.items() if best <= rate * (1 + TOLERANCE)]
-    known = {row: value for row in close if (value := memory.get(row)) is not None and not math.isnan(value)}
-    if len(known) < len(close):
-        return max(close, key=rates.__getitem__)
-    return min(close, key=lambda row: (known[row], -rates[row]))

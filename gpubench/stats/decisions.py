@@ -30,12 +30,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Literal, get_args
 
 from gpubench.core.claims import Certainty, Claim, Design, Evidence, StudentEstimate, Verdict
-from gpubench.stats.estimates import ALPHA, compute_interval_half_width, compute_p_at_least, compute_p_at_most
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width, compute_p_beyond
 
 END_SHARE = 0.45
 """Share of a series' level that each of its ends has; the rest is for steps that no end reached."""
@@ -63,12 +63,8 @@ class ClaimTests:
 
     def adjust_for_look(self, look: int) -> ClaimTests:
         """With p-values as they count at a look."""
-        return replace(
-            self,
-            less=adjust_p_for_look(self.less, look),
-            more=adjust_p_for_look(self.more, look),
-            p=adjust_p_for_look(self.p, look),
-        )
+        p_values = {name: getattr(self, name) for name in ("less", "more", "p")}
+        return replace(self, **{name: adjust_p_for_look(p, look) for name, p in p_values.items()})
 
 
 _Tested = tuple[int, Claim, ClaimTests]
@@ -172,8 +168,8 @@ def make_claim_tests(claim: Claim) -> ClaimTests | None:
         return None
     is_two_sided = claim.design in ("ordered", "paired")
     limit = 0.0 if is_two_sided else claim.limit
-    less = _combine_p_values(compute_p_at_least, tests, limit)
-    more = _combine_p_values(compute_p_at_most, tests, -limit if claim.design == "equal" else limit)
+    less = _combine_p_values(tests, -1, limit)
+    more = _combine_p_values(tests, 1, -limit if claim.design == "equal" else limit)
     p = {"above": more, "below": less, "equal": max(less, more)}.get(claim.design, 2 * min(less, more))
     low, high = compute_interval_bounds(claim.evidence.center, tests, ALPHA / 2 if is_two_sided else ALPHA)
     return ClaimTests(less=less, more=more, p=min(1.0, p), low=low, high=high)
@@ -195,12 +191,10 @@ def compute_interval_bounds(
 
 
 def _combine_p_values(
-    test: Callable[[StudentEstimate, float], float],
-    tests: Sequence[tuple[StudentEstimate, float]],
-    value: float,
+    tests: Sequence[tuple[StudentEstimate, float]], sign: Literal[-1, 1], value: float
 ) -> float:
-    """The p-value of tests that share a level."""
-    return min(1.0, min(test(estimate, value) / share for estimate, share in tests))
+    """The p-value, of tests that share a level, of "the truth is not above `value`"; with sign -1, not below it."""
+    return min(1.0, *(compute_p_beyond(test, sign * (test.center - value)) / share for test, share in tests))
 
 
 # ---- one family ----

@@ -108,19 +108,11 @@ def estimate_top1_difference(
 # ---- what an estimate tells ----
 
 
-def compute_p_at_most(estimate: StudentEstimate, value: float) -> float:
-    """The p-value of "the truth is `value` or less". Where nothing varies: 0, 1, or 0.5 at the value itself."""
-    distance = estimate.center - value
-    if not estimate.error:
-        return 0.5 if not distance else float(distance < 0)
-    return max(
-        compute_t_tail(distance / error, degrees) for error, degrees in _list_standard_errors(estimate)
-    )
+def compute_p_beyond(estimate: StudentEstimate, distance: float) -> float:
+    """The p-value of "the truth lies `distance` or more from the center", on the side of its sign.
 
-
-def compute_p_at_least(estimate: StudentEstimate, value: float) -> float:
-    """The p-value of "the truth is `value` or more"."""
-    distance = value - estimate.center
+    Where nothing varies: 0 for a distance above 0, 1 below, 0.5 at none.
+    """
     if not estimate.error:
         return 0.5 if not distance else float(distance < 0)
     return max(

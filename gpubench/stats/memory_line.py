@@ -63,31 +63,21 @@ def fit_memory_line(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     """The line through (batch size, MiB); None of fewer than FEWEST_SIZES sizes."""
     if len({batch for batch, _ in points}) < FEWEST_SIZES:
         return None
-    middle, height = (mean([point[place] for point in points]) for place in (0, 1))
+    middle, height = (mean(values) for values in zip(*points, strict=True))
     spread = math.fsum((batch - middle) ** 2 for batch, _ in points)
     slope = math.fsum((batch - middle) * (mib - height) for batch, mib in points) / spread
     off = math.fsum((mib - height - slope * (batch - middle)) ** 2 for batch, mib in points)
-    error = math.sqrt(off / (len(points) - 2))
+    error = max(math.sqrt(off / (len(points) - 2)), LEAST_ERROR_MIB)
     return MemoryLine(
-        count=len(points),
-        middle=middle,
-        height=height,
-        slope=slope,
-        spread=spread,
-        error=max(error, LEAST_ERROR_MIB),
+        count=len(points), middle=middle, height=height, slope=slope, spread=spread, error=error
     )
 
 
 def fit_line_to_largest_sizes(points: Sequence[tuple[float, float]]) -> MemoryLine | None:
     """The line through as many of the largest sizes as lie on one; None where not even FEWEST_SIZES do."""
-    ordered = sorted(points)
-    for first in range(len(ordered) - FEWEST_SIZES + 1):
-        fitted = fit_memory_line(ordered[first:])
-        if fitted is not None and _compute_largest_residual_pct(fitted, ordered[first:]) <= OFF_PCT:
-            return fitted
+    left = sorted(points)
+    while line := fit_memory_line(left):
+        if all(100 * abs(mib - line.predict_mib(batch)) / mib <= OFF_PCT for batch, mib in left):
+            return line
+        left = left[1:]
     return None
-
-
-def _compute_largest_residual_pct(fitted: MemoryLine, points: Sequence[tuple[float, float]]) -> float:
-    """By how much the point that lies farthest off the line does, in per cent of its memory."""
-    return max(100 * abs(mib - fitted.predict_mib(batch)) / mib for batch, mib in points)

@@ -20,7 +20,7 @@ LONGER_STEP = 1.3
 """A step of a GPU-bound row is at least so many times that of half the batch; of launch-bound ones it hardly grows."""
 
 
-def classify_bottleneck(
+def estimate_noise(
     *,
     gpus: int,
     utilization_pct: float | None,
@@ -28,23 +28,17 @@ def classify_bottleneck(
     is_loader_bound: bool = False,
     is_shared: bool = False,
     strategy: str | None = None,
-) -> Bottleneck:
-    """What sets the pace of a row of one process.
+) -> float:
+    """The logarithm of the largest ratio that two processes of such a row were seen to differ by.
 
     `step_growth`: its step's time over that of half the batch, all else equal; None where that was not measured.
     `is_shared`: whether it ran beside other jobs. `strategy`: the threads of dp are the host's.
     """
+    bottleneck: Bottleneck = "unknown"
     if is_shared or strategy == "dp":
-        return "unknown"
-    if is_loader_bound:
-        return "loaders"
-    if utilization_pct is None or step_growth is None:
-        return "unknown"
-    if gpus < 1 or utilization_pct < BUSY_PCT or step_growth < LONGER_STEP:
-        return "unknown"
-    return "gpu" if gpus == 1 else "gpus"
-
-
-def compute_bottleneck_noise(bottleneck: Bottleneck) -> float:
-    """The logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+        pass
+    elif is_loader_bound:
+        bottleneck = "loaders"
+    elif (utilization_pct or 0.0) >= BUSY_PCT and (step_growth or 0.0) >= LONGER_STEP and gpus:
+        bottleneck = "gpu" if gpus == 1 else "gpus"
     return math.log1p(NOISE[bottleneck])

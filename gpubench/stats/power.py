@@ -6,6 +6,7 @@ Everything is for the test that `decisions` makes; a round gives each row one pr
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -85,16 +86,15 @@ def compute_power(tests: Sequence[tuple[StudentEstimate, float]], distance: floa
 
     `tail`: the one-sided level that they share.
     """
-    return max(_compute_test_power(estimate, distance, tail * share) for estimate, share in tests)
-
-
-def _compute_test_power(estimate: StudentEstimate, distance: float, tail: float) -> float:
     if distance <= 0:
         return 0.0
-    if not estimate.error:
-        return 1.0
-    threshold = compute_interval_half_width(estimate, tail) / estimate.error
-    return compute_noncentral_t_tail(threshold, estimate.degrees, distance / estimate.error)
+    powers = []
+    for estimate, share in tests:
+        if not estimate.error:
+            return 1.0
+        threshold = compute_interval_half_width(estimate, tail * share) / estimate.error
+        powers.append(compute_noncentral_t_tail(threshold, estimate.degrees, distance / estimate.error))
+    return max(powers)
 
 
 def _find_least_rounds(
@@ -106,22 +106,12 @@ def _find_least_rounds(
     now = min(evidence.processes)
 
     def is_enough(rounds: int) -> bool:
-        return (
-            power([(project_estimate_to_rounds(estimate, now, rounds), share) for estimate, share in tests])
-            >= POWER
-        )
+        grown = [(project_estimate_to_rounds(estimate, now, rounds), share) for estimate, share in tests]
+        return power(grown) >= POWER
 
-    return _find_least_count(now, MOST_ROUNDS, is_enough) if tests and now < MOST_ROUNDS else None
-
-
-def _find_least_count(low: int, high: int, is_enough: Callable[[int], bool]) -> int | None:
-    """The least count above `low` that is enough; None where `high` is not. More are never less enough."""
-    if not is_enough(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+    further = range(now + 1, MOST_ROUNDS + 1)
+    place = bisect.bisect_left(further, True, key=is_enough) if tests else len(further)
+    return further[place] if place < len(further) else None
 
 
 def project_estimate_to_rounds(estimate: StudentEstimate, processes: int, rounds: int) -> StudentEstimate:

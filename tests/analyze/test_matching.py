@@ -88,10 +88,7 @@ def test_a_job_of_a_group_matches_the_same_job_beside_the_same_neighbours() -> N
     assert match(group("x", 1, (16,)), [row()]).pairs == ()
 
 
-@pytest.mark.parametrize(
-    ("other", "apart"),
-    [({"lr": 0.001}, ()), ({"lr": 0.3}, ("lr",))],
-)
+@pytest.mark.parametrize(("other", "apart"), [({"lr": 0.001}, ()), ({"lr": 0.3}, ("lr",))])
 def test_what_follows_from_the_field_that_is_compared_may_differ(
     other: dict[str, Any], apart: tuple[str, ...]
 ) -> None:

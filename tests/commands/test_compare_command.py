@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,22 @@ import pytest
 from swept import swept
 from warm_command import WarmCommand
 
-Compare = Callable[..., subprocess.CompletedProcess[str]]
+from gpubench.basics.errors import UsageError
+from gpubench.commands import compare as compare_command
 
 
 @pytest.fixture
-def compare(warm_command: WarmCommand, home: Path) -> Compare:
-    """Runs `gpubench compare` with these arguments beside the folders a and b."""
+def compare(capsys: pytest.CaptureFixture[str], home: Path) -> Callable[..., tuple[int, str]]:
+    """What `gpubench compare` does of two folders beside a and b: its exit code and what it prints."""
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        given = ("compare", *map(str, arguments))
-        return warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    def run(a: str | Path, b: str | Path, **options: Any) -> tuple[int, str]:
+        code = compare_command.compare([home / a, home / b], **options)
+        return code, " ".join(capsys.readouterr().out.split())
 
     return run
+
+
+Compare = Callable[..., tuple[int, str]]
 
 
 def measured_again(source: Path, target: Path, times: dict[int, list[float]], **environment: str) -> Path:
@@ -55,57 +58,36 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def read_fields(data: dict[str, Any], side: str) -> list[dict[str, Any]]:
-    """The fields of the trials that were compared, on one side."""
-    return [data["rows"][str(trial[side])]["fields"] for trial in data["trials"]]
-
-
-def answers(ended: subprocess.CompletedProcess[str]) -> dict[int, tuple[str, str]]:
-    data = json.loads(ended.stdout)
-    sizes = [fields["batch_size"] for fields in read_fields(data, "b")]
+def read_answers(text: str) -> dict[int, tuple[str, str]]:
+    data = json.loads(text)
+    sizes = [data["rows"][str(trial["b"])]["fields"]["batch_size"] for trial in data["trials"]]
     times = [trial["time"] for trial in data["trials"]]
     return {size: (time["answer"], time["verdict"]) for size, time in zip(sizes, times, strict=True)}
-
-
-def plain(ended: subprocess.CompletedProcess[str]) -> str:
-    """What was printed, on one line."""
-    return " ".join(ended.stdout.split())
 
 
 @pytest.mark.slow
 def test_each_trial_is_faster_slower_the_same_or_unknown(compare: Compare) -> None:
     others = {32: ("the same", "sure"), 64: ("unknown", "unknown")}
-    assert answers(compare("a", "b", "--json")) == {16: ("slower", "sure"), **others}
-    assert answers(compare("b", "a", "--json")) == {16: ("faster", "sure"), **others}
-    ended = compare("a", "b")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "1 slower; 1 the same; 1 unknown." in plain(ended)
-    assert " slower +10.0 (" in plain(ended)
-    assert re.search(r"torch \S+ against 99\.0\.", plain(ended))
+    assert read_answers(compare("a", "b", form="json")[1]) == {16: ("slower", "sure"), **others}
+    assert read_answers(compare("b", "a", form="json")[1]) == {16: ("faster", "sure"), **others}
 
 
 @pytest.mark.slow
-def test_two_variants_are_checked_against_a_threshold_as_two_values_of_any_field(compare: Compare) -> None:
-    """What a variant does differs, for that was asked to: the pairs were called a guess, and nothing was checked."""
-    folder = committed.folder("h200-cpus-2026")
-    asked = (folder, "--field", "variant=crop-resize,pre-resized")
-    ended = compare(*asked, "--threshold", "5%")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "guess" not in ended.stdout
-    assert "Not alike" not in ended.stdout
-    assert "No regression beyond 5 %" in ended.stdout
-
-
-@pytest.mark.slow
-def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
-    ended = compare("a", "b", "--threshold", "5%")
-    assert ended.returncode == 3
-    assert "Regression beyond 5 %: Time per image of 1 trial." in plain(ended)
-    assert "slower, regression +10.0 (" in plain(ended)
-    assert compare("a", "b", "--threshold", "20%").returncode == 0
-    assert compare("b", "a", "--threshold", "5%").returncode == 0
+def test_the_exit_code_tells_ci_of_a_regression(
+    compare: Compare, warm_command: WarmCommand, home: Path
+) -> None:
+    given = ("compare", "a", "b", "--threshold", "5%")
+    ended = warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    text = " ".join(ended.stdout.split())
+    assert (ended.returncode, ended.stderr) == (3, "")
+    assert "Regression beyond 5 %: Time per image of 1 trial." in text
+    assert "1 slower; 1 the same; 1 unknown." in text
+    assert "slower, regression +10.0 (" in text
+    assert re.search(r"torch \S+ against 99\.0\.", text)
+    assert compare("a", "b", threshold="20%")[0] == 0
+    assert compare("b", "a", threshold="5%")[0] == 0
     # 64 is unknown, and that is told only where somebody asks for it.
-    assert compare("b", "a", "--threshold", "5%", "--strict").returncode == 3
+    assert compare("b", "a", threshold="5%", strict=True)[0] == 3
 
 
 @pytest.mark.slow
@@ -114,20 +96,18 @@ def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that
 ) -> None:
     b = shutil.copytree(home / "b", tmp_path / "b")
     for path in (b / "records").glob("*/*.json"):
-        told = json.loads(path.read_text())
-        if told["trial"]["batch_size"] == 16:
-            path.write_text(json.dumps(told | {"status": "oom", "reason": "no room"}))
-    ended = compare("a", b, "--threshold", "5%")
-    assert ended.returncode == 3
-    assert "out of memory in B of 1 trial." in plain(ended)
+        record = json.loads(path.read_text())
+        if record["trial"]["batch_size"] == 16:
+            path.write_text(json.dumps(record | {"status": "oom", "reason": "no room"}))
+    code, text = compare("a", b, threshold="5%")
+    assert (code, "out of memory in B of 1 trial." in text) == (3, True)
     for path in (b / "records").glob("*/*.json"):
         if json.loads(path.read_text())["trial"]["batch_size"] in (16, 64):
             path.unlink()
     shutil.rmtree(b / "plans")
-    assert compare("a", b, "--threshold", "5%").returncode == 0
-    ended = compare("a", b, "--threshold", "5%", "--strict")
-    assert ended.returncode == 3
-    assert "Only in A: 2 trials:" in ended.stdout
+    assert compare("a", b, threshold="5%")[0] == 0
+    code, text = compare("a", b, threshold="5%", strict=True)
+    assert (code, "Only in A: 2 trials:" in text) == (3, True)
 
 
 @pytest.mark.slow
@@ -136,46 +116,32 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     (record,) = (tmp_path / "b" / "records").glob("*/*.json")
     record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "interrupted"}))
-    ended = compare(tmp_path / "a", tmp_path / "b", "--threshold", "5%")
-    assert (ended.returncode, ended.stderr) == (4, "")
-    assert "No regression" not in ended.stdout
-    ended = compare(tmp_path / "a", tmp_path / "b", "--json")
-    assert (ended.returncode, json.loads(ended.stdout)["obstacle"]) == (4, "none-ok")
+    code, text = compare(tmp_path / "a", tmp_path / "b", threshold="5%")
+    assert (code, "No regression" in text) == (4, False)
+    code, text = compare(tmp_path / "a", tmp_path / "b", form="json")
+    assert (code, json.loads(text)["obstacle"]) == (4, "none-ok")
 
 
 def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
-    ended = compare("a", "b", "--figures", "top1", "--threshold", "5%", "--strict")
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-    assert "--threshold is for" in ended.stderr
+    with pytest.raises(UsageError, match="--threshold is for"):
+        compare("a", "b", figures="top1", threshold="5%", strict=True)
     # These were measured without a GPU: no memory is there to compare.
-    ended = compare("a", "b", "--figures", "cpu,memory", "--threshold", "5%")
-    assert (ended.returncode, "No regression" in ended.stdout) == (4, False)
+    code, text = compare("a", "b", figures="cpu,memory", threshold="5%")
+    assert (code, "No regression" in text) == (4, False)
 
 
 @pytest.mark.slow
-def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) -> None:
-    times = {16: [3.0, 3.001, 2.999], 32: [3.0] * 3, 64: [3.0] * 3}
-    swept(tmp_path / "x", "one", "16,32,64", repeats=3, optimizer="adam")
-    b = measured_again(tmp_path / "x", tmp_path / "b", times)
-    ended = compare("a", b, "--threshold", "5%")
-    assert ended.returncode == 4
-    assert "No regression" not in ended.stdout
-    assert "slower" in ended.stdout
-    assert "slower, regression" not in ended.stdout
-
-
-@pytest.mark.slow
-def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
-    here = committed.folder("h200x4-2026")
-    ended = compare(here, "--field", "strategy=dp,ddp", "--json")
-    data = json.loads(ended.stdout)
-    assert {fields["strategy"] for fields in read_fields(data, "a")} == {"dp"}
-    assert {fields["strategy"] for fields in read_fields(data, "b")} == {"ddp"}
+def test_two_values_of_a_field_inside_one_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = [committed.folder("h200x4-2026")]
+    assert compare_command.compare(folder, field="strategy=dp,ddp", form="json") == 0
+    data = json.loads(capsys.readouterr().out)
+    for side, strategy in (("a", "dp"), ("b", "ddp")):
+        fields = [data["rows"][str(trial[side])]["fields"] for trial in data["trials"]]
+        assert {known["strategy"] for known in fields} == {strategy}
     times = [trial["time"] for trial in data["trials"]]
     assert {process for time in times for claim in time["claims"] for process in claim["processes"]} == {1}
     assert {(time["answer"], time["verdict"]) for time in times} == {("faster", "likely")}, (
         "one process: never sure"
     )
-    ended = compare(here, "--field", "strategy=dp,fsdp")
-    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
-    assert "has strategy=fsdp" in ended.stderr
+    with pytest.raises(UsageError, match="has strategy=fsdp"):
+        compare_command.compare(folder, field="strategy=dp,fsdp")

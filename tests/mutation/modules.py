@@ -4,23 +4,19 @@ from __future__ import annotations
 
 TESTS: dict[str, tuple[str, ...]] = {
     # how sure figures are
-    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_a_choice.py"),
-    "gpubench/stats/decisions.py": ("stats/test_decide.py", "stats/test_equal_off_the_middle.py"),
+    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/decisions.py": ("stats/test_decide.py",),
     "gpubench/stats/distributions.py": ("stats/test_decide.py", "stats/test_estimates.py"),
     "gpubench/stats/estimates.py": ("stats/test_estimates.py", "stats/test_decide.py"),
     "gpubench/stats/memory_line.py": ("stats/test_line_through_memory.py",),
     "gpubench/stats/noise.py": ("stats/test_choice_and_power.py",),
-    "gpubench/stats/outliers.py": ("stats/test_borders_of_statistics.py", "analyze/test_runs_and_summary.py"),
-    "gpubench/stats/power.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_statistics.py"),
+    "gpubench/stats/outliers.py": ("stats/test_outliers.py", "analyze/test_runs_and_summary.py"),
+    "gpubench/stats/power.py": ("stats/test_choice_and_power.py",),
     "gpubench/stats/steps.py": ("stats/test_step_means.py",),
-    "gpubench/core/claims.py": (
-        "stats/test_decide.py",
-        "stats/test_borders_of_statistics.py",
-        "analyze/test_table_rows.py",
-    ),
+    "gpubench/core/claims.py": ("stats/test_decide.py", "analyze/test_table_rows.py"),
     # what is claimed, and what is held against what
     "gpubench/analyze/batch_size.py": ("analyze/test_batch_size.py", "analyze/test_borders_of_questions.py"),
-    "gpubench/analyze/compare.py": ("analyze/test_compare.py",),
+    "gpubench/analyze/compare.py": ("analyze/test_compare.py", "analyze/test_matching.py"),
     "gpubench/analyze/devices.py": ("analyze/test_devices.py",),
     "gpubench/analyze/intervals.py": (
         "analyze/test_runs_and_summary.py",
@@ -28,7 +24,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_borders_of_questions.py",
     ),
     "gpubench/analyze/looks.py": ("analyze/test_looks.py",),
-    "gpubench/analyze/matching.py": ("analyze/test_matching.py",),
     "gpubench/analyze/network_size.py": ("analyze/test_sizes_of_networks.py",),
     "gpubench/analyze/series.py": (
         "analyze/test_devices.py",

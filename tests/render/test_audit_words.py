@@ -40,16 +40,13 @@ def test_a_line_a_rule_and_a_summary() -> None:
 
 
 @pytest.mark.parametrize("width", [50, 80])
-def test_lines_wrap_under_their_words(width: int) -> None:
+def test_lines_wrap_under_their_words_and_a_path_stays_whole(width: int) -> None:
     lines = audit.format_text("x", FINDINGS, width).splitlines()
     assert width - 12 < max(map(len, lines)) <= width
     assert lines[1].startswith(" " * 19)
     assert " ".join(" ".join(lines).split()) == " ".join(audit.format_text("x", FINDINGS, 1000).split())
-
-
-def test_a_path_stays_whole() -> None:
     path = "/home/" + "long/" * 20
-    assert any(line.startswith(f"{path}:") for line in audit.format_text(path, FINDINGS).splitlines())
+    assert any(line.startswith(f"{path}:") for line in audit.format_text(path, FINDINGS, width).splitlines())
 
 
 def test_markdown_escapes_and_json_is_data() -> None:
@@ -87,6 +84,6 @@ def test_every_observation_has_a_sentence_and_every_sentence_an_observation() ->
     assert set(audit.RULES) == set(range(1, len(rules.RULES) + 1))
     unsaid = {name for name in audit.SENTENCES if f'"{name}"' not in code}
     assert unsaid == set()
-    made = set(re.findall(r'_make_(?:count_)?observation\(\s*(?:"[^"]+"|verdict),\s*"([^"]+)"', code))
+    made = set(re.findall(r'observe(?:_rows)?\(\s*(?:"[^"]+"|verdict),\s*"([^"]+)"', code))
     assert made <= set(audit.SENTENCES)
     assert len(made) > 50

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 from simulated_claims import foretell_rounds, make_claim
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
-from gpubench.stats.choice import bound_rival_gain, make_row_choice
+from gpubench.stats.choice import FIRM_BOUND, bound_rival_gain, make_row_choice
 from gpubench.stats.distributions import compute_noncentral_t_tail, compute_t_quantile
-from gpubench.stats.noise import classify_bottleneck, compute_bottleneck_noise
+from gpubench.stats.noise import estimate_noise
 from gpubench.stats.power import (
     compute_power,
     find_rounds_for_choice,
@@ -79,6 +80,24 @@ def test_one_process_has_no_bound() -> None:
     choice = make_row_choice({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
     assert (choice.bound, choice.is_firm) == (None, False)
     assert choice.gains == {2: pytest.approx(math.expm1(0.1 * compute_t_quantile(0.975, MANY)))}
+
+
+def test_bounds_on_a_border() -> None:
+    """Of processes that do not vary."""
+
+    def compare(other: int, row: int) -> Evidence:
+        assert row == 1, "the fastest"
+        return {2: evidence_of(center, 0.0), 3: Evidence(center=0.0, processes=(1, 1))}[other]
+
+    center = 0.0
+    choice = make_row_choice({1: 2.0, 2: 1.0}, {}, compare)
+    assert (choice.bound, choice.gains, choice.is_firm) == (0.0, {}, True)
+    center = math.log(1 + FIRM_BOUND)
+    assert math.expm1(center) == FIRM_BOUND
+    choice = make_row_choice({1: 2.0, 2: 1.0}, {}, compare)
+    assert (choice.bound, choice.is_firm) == (FIRM_BOUND, True)
+    choice = make_row_choice({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare)  # beside one of whom nothing is known
+    assert (choice.bound, choice.gains, choice.is_firm) == (None, {2: pytest.approx(FIRM_BOUND)}, False)
 
 
 def test_what_is_known_of_some_rows_is_no_less_a_doubt_beside_others_that_are_not_known() -> None:
@@ -228,37 +247,28 @@ def test_three_rounds_foretell_what_their_degrees_leave() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "utilization", "growth", "bottleneck"),
+    ("gpus", "utilization", "growth", "noise"),
     [
-        (1, 97.0, 1.3, "gpu"),
-        (4, 97.0, 1.3, "gpus"),
-        (1, 96.9, 2.0, "unknown"),
-        (1, 99.0, 1.29, "unknown"),
-        (1, 99.0, None, "unknown"),
-        (1, None, 2.0, "unknown"),
-        (0, 99.0, 2.0, "unknown"),
+        (1, 97.0, 1.3, 1.05),
+        (4, 97.0, 1.3, 1.1),
+        (1, 96.9, 2.0, 1.4),
+        (1, 99.0, 1.29, 1.4),
+        (1, 99.0, None, 1.4),
+        (1, None, 2.0, 1.4),
+        (0, 99.0, 2.0, 1.4),
     ],
 )
-def test_what_sets_the_pace(
-    gpus: int, utilization: float | None, growth: float | None, bottleneck: str
+def test_what_sets_the_pace_says_the_noise(
+    gpus: int, utilization: float | None, growth: float | None, noise: float
 ) -> None:
-    assert classify_bottleneck(gpus=gpus, utilization_pct=utilization, step_growth=growth) == bottleneck
+    logarithm = estimate_noise(gpus=gpus, utilization_pct=utilization, step_growth=growth)
+    assert math.exp(logarithm) == pytest.approx(noise)
 
 
-def test_loaders_and_shared_machines() -> None:
-    busy = {"gpus": 1, "utilization_pct": 99.0, "step_growth": 2.0}
-    assert classify_bottleneck(**busy, is_loader_bound=True) == "loaders"
-    assert classify_bottleneck(**busy, is_loader_bound=True, is_shared=True) == "unknown"
-    assert classify_bottleneck(**busy, strategy="dp") == "unknown"
-    assert classify_bottleneck(**busy, strategy="ddp") == "gpu"
-
-
-def test_the_largest_differences_that_were_seen() -> None:
-    assert [
-        round(math.exp(compute_bottleneck_noise(kind)), 9) for kind in ("gpu", "gpus", "loaders", "unknown")
-    ] == [
-        1.05,
-        1.10,
-        1.15,
-        1.40,
-    ]
+def test_noise_of_loaders_and_shared_machines() -> None:
+    estimate = partial(estimate_noise, gpus=1, utilization_pct=99.0, step_growth=2.0)
+    noises = [
+        estimate(is_loader_bound=True), estimate(is_loader_bound=True, is_shared=True), estimate(strategy="dp"),
+        estimate(strategy="ddp"),
+    ]  # fmt: skip
+    assert list(map(math.exp, noises)) == pytest.approx([1.15, 1.4, 1.4, 1.05])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
@@ -46,39 +47,36 @@ def verdict(claim: Claim) -> Verdict:
 # ---- ordered ----
 
 
-def test_an_end_has_two_and_a_quarter_per_cent() -> None:
-    assert words([by_pairs(0.0224), by_pairs(0.4)]) == ["sure", "unknown"]
-    assert words([by_pairs(0.0226), by_pairs(0.4)]) == ["likely", "unknown"]
-    assert words([by_pairs(0.4), by_pairs(0.0224, +1)]) == ["unknown", "sure"]
-    assert words([by_pairs(0.4), by_pairs(0.0226, +1)]) == ["unknown", "likely"]
+@pytest.mark.parametrize(
+    ("p_values", "decided"),
+    [
+        # An end has 2.25 %, and the chain goes on until the first that fails: the front shows falls, the back rises.
+        ((-0.0224, -0.4), "sure unknown"),
+        ((-0.0226, -0.4), "likely unknown"),
+        ((-0.4, 0.0224), "unknown sure"),
+        ((-0.4, 0.0226), "unknown likely"),
+        ((0.02, -0.02), "likely likely"),
+        ((-0.02, 0.02), "sure sure"),
+        ((-0.02, -0.02, -0.03, -0.02, -0.02), "sure sure unknown likely likely"),
+        ((0.02, 0.03, 0.02), "likely unknown sure"),
+        # What no end reaches shares 0.5 %, two-sided: of three 0.083 % one-sided, and 0.125 % for the next.
+        ((-0.4, -0.00083, -0.4), "unknown sure unknown"),
+        ((-0.4, -0.00085, -0.4), "unknown likely unknown"),
+        ((-0.4, -0.0008, 0.00124, -0.4), "unknown likely likely unknown"),
+        ((-0.4, -0.0006, 0.0008, -0.4), "unknown sure sure unknown"),
+        # What an end has reached is not among them.
+        ((-0.02, -0.4, -0.0012, -0.4), "sure unknown likely unknown"),
+        ((-0.02, -0.4, -0.0008, -0.4), "sure unknown sure unknown"),
+    ],
+)
+def test_steps_along_an_axis(p_values: tuple[float, ...], decided: str) -> None:
+    """Each with its one-sided p-value: below 0 of a step that falls."""
+    assert words([by_pairs(abs(p), 1 if p > 0 else -1) for p in p_values]) == decided.split()
+
+
+def test_a_claim_shows_a_direction() -> None:
     unknown, likely = decide_claims([by_pairs(0.4, +1), by_pairs(0.0226, +1)])
     assert (likely.shows("more"), likely.shows("less"), unknown.shows("more")) == (True, False, False)
-
-
-def test_the_front_shows_falls_and_the_back_rises() -> None:
-    assert words([by_pairs(0.02, +1), by_pairs(0.02, -1)]) == ["likely", "likely"]
-    assert words([by_pairs(0.02, -1), by_pairs(0.02, +1)]) == ["sure", "sure"]
-
-
-def test_a_chain_goes_on_until_the_first_that_fails() -> None:
-    steps = [by_pairs(0.02), by_pairs(0.02), by_pairs(0.03), by_pairs(0.02), by_pairs(0.02)]
-    assert words(steps) == ["sure", "sure", "unknown", "likely", "likely"]
-    rising = [by_pairs(0.02, +1), by_pairs(0.03, +1), by_pairs(0.02, +1)]
-    assert words(rising) == ["likely", "unknown", "sure"]
-
-
-def test_what_no_end_reaches_shares_half_a_per_cent() -> None:
-    # Three are left, two-sided: 0.5 % / 3 is 0.083 % one-sided, and 0.5 % / 2 is 0.125 % for the next.
-    assert words([by_pairs(0.4), by_pairs(0.00083), by_pairs(0.4)]) == ["unknown", "sure", "unknown"]
-    assert words([by_pairs(0.4), by_pairs(0.00085), by_pairs(0.4)]) == ["unknown", "likely", "unknown"]
-    assert words([by_pairs(0.4), by_pairs(0.0008), by_pairs(0.00124, +1), by_pairs(0.4)])[2] == "likely"
-    assert words([by_pairs(0.4), by_pairs(0.0006), by_pairs(0.0008, +1), by_pairs(0.4)])[1:3] == [
-        "sure",
-        "sure",
-    ]
-    # What an end has reached is not among them.
-    assert words([by_pairs(0.02), by_pairs(0.4), by_pairs(0.0012), by_pairs(0.4)])[2] == "likely"
-    assert words([by_pairs(0.02), by_pairs(0.4), by_pairs(0.0008), by_pairs(0.4)])[2] == "sure"
 
 
 def test_series_of_a_question_share_its_level() -> None:
@@ -90,19 +88,12 @@ def test_series_of_a_question_share_its_level() -> None:
     assert compute_alpha_per_series([by_pairs(0.5, design="above")]) == 0.05
 
 
-def test_a_series_that_can_not_be_tested_takes_no_share() -> None:
+def test_what_can_not_be_tested_takes_no_share_and_breaks_no_chain() -> None:
     untested = make_claim(Evidence(center=-1.0, processes=(1, 1)), "ordered", series="b")
     assert words([by_pairs(0.0224, series="a"), untested]) == ["sure", "unknown"]
-
-
-def test_a_chain_leads_over_what_can_not_be_tested() -> None:
     untested = make_claim(Evidence(center=-1.0, processes=(1, 3)), "ordered")
-    assert words([by_pairs(0.02), untested, by_pairs(0.02), by_pairs(0.4)]) == [
-        "sure",
-        "unknown",
-        "sure",
-        "unknown",
-    ]
+    steps = [by_pairs(0.02), untested, by_pairs(0.02), by_pairs(0.4)]
+    assert words(steps) == ["sure", "unknown", "sure", "unknown"]
 
 
 def test_questions_are_decided_apart() -> None:
@@ -190,13 +181,11 @@ def test_the_interval_holds_the_figure_that_is_printed() -> None:
 def test_ratios_and_differences() -> None:
     pairs = StudentEstimate(center=0.5, error=0.1, degrees=MANY)
     half = 0.1 * NormalDist().inv_cdf(0.975)
-    ratio = verdict(make_claim(Evidence(center=0.5, processes=(9, 9), pairs=pairs), "paired"))
-    assert (ratio.low, ratio.high) == (
-        pytest.approx(math.exp(0.5 - half)),
-        pytest.approx(math.exp(0.5 + half)),
-    )
-    points = verdict(make_claim(Evidence(center=0.5, processes=(9, 9), pairs=pairs, is_log=False), "paired"))
-    assert (points.low, points.high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))
+    evidence = Evidence(center=0.5, processes=(9, 9), pairs=pairs)
+    ratio = verdict(make_claim(evidence, "paired"))
+    assert [ratio.low, ratio.high] == pytest.approx([math.exp(0.5 - half), math.exp(0.5 + half)])
+    points = verdict(make_claim(replace(evidence, is_log=False), "paired"))
+    assert [points.low, points.high] == pytest.approx([0.5 - half, 0.5 + half])
     wide = verdict(make_claim(estimate_log_ratio({1: 1.0, 2: 1e300}, {1: 1.0, 2: 1.0}), "paired"))
     assert (wide.low, wide.high, wide.word) == (0.0, math.inf, "unknown")
 
@@ -212,11 +201,8 @@ def test_where_nothing_varies_a_difference_is_sure_and_none_is_unknown() -> None
 
 
 def test_holm() -> None:
-    assert adjust_p_by_holm({5: 0.01, 3: 0.04, 8: 0.03}) == {
-        5: pytest.approx(0.03),
-        8: pytest.approx(0.06),
-        3: pytest.approx(0.06),
-    }
+    adjusted = adjust_p_by_holm({5: 0.01, 3: 0.04, 8: 0.03})
+    assert adjusted == pytest.approx({5: 0.03, 8: 0.06, 3: 0.06})
     assert adjust_p_by_holm({1: 0.7, 2: 0.6}) == {2: 1.0, 1: 1.0}
     # 5 % / 3 and 5 % / 2, two-sided.
     for first, second, expected in (
@@ -268,12 +254,17 @@ def test_a_limit_is_tested_on_one_side_without_a_correction() -> None:
     assert (far.word, far.direction, far.p) == ("unknown", "less", pytest.approx(1.0))
 
 
-def test_directions_are_against_the_limit() -> None:
-    assert against("above", 1.0, 0.5).direction == "less"
-    assert against("above", -1.0, -0.5).direction == "more"
-    assert against("below", 1.0, 0.5).direction == "less"
-    assert against("below", -1.0, -0.5).direction == "more"
-    assert against("equal", 1.0, 0.99).direction == "more"
+@pytest.mark.parametrize(
+    ("design", "limit", "center", "direction"),
+    [
+        ("above", 1.0, 0.5, "less"), ("above", -1.0, -0.5, "more"), ("below", 1.0, 0.5, "less"),
+        ("below", -1.0, -0.5, "more"), ("equal", 1.0, 0.99, "more"),
+    ],
+)  # fmt: skip
+def test_directions_are_against_the_limit(
+    design: Design, limit: float, center: float, direction: str
+) -> None:
+    assert against(design, limit, center).direction == direction
 
 
 def test_limits_of_a_question_are_not_corrected() -> None:
@@ -292,15 +283,38 @@ def test_equal_lies_inside_the_margin_on_both_sides() -> None:
     assert against("equal", 0.3, 0.0).p == pytest.approx(NormalDist().cdf(-3), rel=1e-3)
 
 
-def test_equal_rows_are_corrected_by_holm() -> None:
-    near = make_claim(
-        Evidence(center=0.0, processes=(9, 9), pairs=StudentEstimate(center=0.0, error=0.1, degrees=MANY)),
-        "equal",
-        limit=0.18,
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_of_the_two_margins_the_nearer_one_decides(sign: int) -> None:
+    assert against("equal", 0.3, sign * 0.1).p == pytest.approx(NormalDist().cdf(-2), rel=1e-3)
+    outside = against("equal", 0.3, sign * 0.4)
+    assert outside.p == pytest.approx(NormalDist().cdf(1), rel=1e-3)
+    assert (outside.word, outside.high is None) == ("unknown", False)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_equal_rows_are_corrected_by_holm(sign: int) -> None:
+    def claim(distance: float) -> Claim:
+        """With so many standard errors between it and the nearer margin."""
+        pairs = StudentEstimate(center=sign * 5.0, error=1.0, degrees=MANY)
+        evidence = Evidence(center=pairs.center, processes=(9, 9), pairs=pairs)
+        return make_claim(evidence, "equal", limit=5 + distance)
+
+    border = -NormalDist().inv_cdf(0.025)
+    assert words([claim(border - 0.01)]) == ["sure"]
+    assert words([claim(border - 0.01)] * 2) == ["likely"] * 2
+    assert words([claim(border + 0.01)] * 2) == ["sure"] * 2
+    assert verdict(claim(border)).high == pytest.approx(
+        math.exp(sign * 5.0 - NormalDist().inv_cdf(0.05)), rel=1e-3
     )
-    assert words([near]) == ["sure"]
-    other = make_claim(by_pairs(0.4).evidence, "equal", limit=0.1)
-    assert words([near, other]) == ["likely", "unknown"]
+
+
+def test_a_claim_is_read_after_it_is_decided_and_held_against_no_difference() -> None:
+    claim = Claim(
+        metric="m", candidate=1, baseline=0, evidence=Evidence(center=0.1, processes=(1, 1)), design="above"
+    )
+    assert claim.limit == 0
+    with pytest.raises(ValueError, match="decided"):
+        _ = claim.decided
 
 
 # ---- one process ----

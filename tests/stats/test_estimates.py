@@ -11,8 +11,7 @@ from gpubench.stats.distributions import compute_noncentral_t_tail, compute_t_qu
 from gpubench.stats.estimates import (
     compute_interval_half_width,
     compute_interval_half_width_pct,
-    compute_p_at_least,
-    compute_p_at_most,
+    compute_p_beyond,
     estimate_combined_work,
     estimate_log_ratio,
     estimate_top1_difference,
@@ -72,9 +71,9 @@ def test_p_values_and_bounds_are_each_others_inverse() -> None:
     estimate = StudentEstimate(center=1.0, error=0.5, degrees=2)
     half = compute_interval_half_width(estimate, 0.025)
     assert half == pytest.approx(4.30265 / 2, abs=1e-5)
-    assert compute_p_at_most(estimate, 1 - half) == pytest.approx(0.025)
-    assert compute_p_at_least(estimate, 1 + half) == pytest.approx(0.025)
-    assert compute_p_at_most(estimate, 1.0) == compute_p_at_least(estimate, 1.0) == 0.5
+    assert [compute_p_beyond(estimate, distance) for distance in (half, -half, 0.0)] == pytest.approx(
+        [0.025, 0.975, 0.5]
+    )
 
 
 def test_no_sample_alone_leaves_more_than_all() -> None:
@@ -84,16 +83,14 @@ def test_no_sample_alone_leaves_more_than_all() -> None:
     assert compute_interval_half_width(estimate, 0.025) == pytest.approx(
         compute_interval_half_width(alone, 0.025)
     )
-    assert compute_p_at_most(estimate, 0.0) == pytest.approx(compute_p_at_most(alone, 0.0))
-    assert compute_p_at_least(estimate, 6.0) == pytest.approx(compute_p_at_least(alone, 6.0))
+    assert compute_p_beyond(estimate, 3.0) == pytest.approx(compute_p_beyond(alone, 3.0))
 
 
 def test_where_nothing_varies() -> None:
     exact = estimate_weighted_sum(0.5, [([1.0, 1.0, 1.0], 1.0), ([0.5, 0.5], -1.0)])
     assert (exact.error, exact.degrees) == (0.0, 1)
     assert compute_interval_half_width(exact, 0.025) == 0.0
-    assert [compute_p_at_most(exact, value) for value in (0.4, 0.5, 0.6)] == [0.0, 0.5, 1.0]
-    assert [compute_p_at_least(exact, value) for value in (0.4, 0.5, 0.6)] == [1.0, 0.5, 0.0]
+    assert [compute_p_beyond(exact, distance) for distance in (0.1, 0.0, -0.1)] == [0.0, 0.5, 1.0]
     assert variance([0.1, 0.1, 0.1]) == 0.0
 
 

@@ -81,7 +81,7 @@ def test_honesty(noise: str, rate: Callable[..., Rates]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_the_bound_of_a_choice_holds(ratio: tuple[int, int]) -> None:
-    for number, (noise, rounds) in enumerate(itertools.product(NOISES, (2, 3, 5))):
+    for number, (noise, rounds) in enumerate(itertools.product(NOISES, (2, 5))):
         deviations = [0.02 * ratio[row % 2] for row in range(5)]
         holds, _ = rate_choices(
             50 + number, TABLES, (0, 0.1, 0.2, 0.18, 0.1), deviations, rounds, NOISES[noise]
@@ -104,9 +104,9 @@ def test_the_work_of_copies_and_of_unlike_jobs_at_a_border() -> None:
     for jobs in (["a", "a"], ["a", "b", "c"]):
         truth = math.log(len(jobs) * 0.75)
         shares = []
-        for design, noise in itertools.product(("above", "below"), (0.02, 0.10)):
+        for design in ("above", "below"):
             sure = 0
-            for table in simulate_tables(90, 4 * TABLES, [0.0] * 7, noise, 3):
+            for table in simulate_tables(90, 4 * TABLES, [0.0] * 7, 0.1, 3):
                 alone = {name: list(table[place].values()) for place, name in enumerate("abc")}
                 common = table[3].values()
                 together = [

@@ -1,4 +1,4 @@
-"""Outliers by published tables, processes for a width by the formula itself, and claims before they are decided."""
+"""Outliers by published tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from gpubench.core.claims import Claim, Evidence
 from gpubench.stats.outliers import find_outliers
 
 ROSNER = """
@@ -38,12 +37,3 @@ def test_the_first_outlier_begins_where_the_table_of_grubbs_says(count: int, lim
     for wanted, places in ((limit - 0.002, []), (limit + 0.002, [count - 1])):
         farthest = optimize.brentq(lambda value, wanted=wanted: distance(value) - wanted, 1, 1e3)
         assert find_outliers(np.exp(sample(farthest))) == places
-
-
-def test_a_claim_is_read_after_it_is_decided_and_held_against_no_difference() -> None:
-    claim = Claim(
-        metric="m", candidate=1, baseline=0, evidence=Evidence(center=0.1, processes=(1, 1)), design="above"
-    )
-    assert claim.limit == 0
-    with pytest.raises(ValueError, match="decided"):
-        _ = claim.decided
