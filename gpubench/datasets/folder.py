@@ -119,13 +119,14 @@ def collect_folder_facts(root: str | os.PathLike[str], without: Collection[str] 
     """
     top = Path(root).absolute()
     splits = list_images_by_split(top, without)
-    counts = _count_images(splits)
-    folder_marker = marker.read_marker(top)
-    if folder_marker is not None and _has_marked_counts(folder_marker, counts):
-        return replace(make_facts_from_marker(folder_marker, str(root), top), skipped_images=len(without))
-    all_there = (
-        folder_marker is not None
-        and sum(counts.values()) + len(without) == folder_marker.train_images + folder_marker.val_images
+    counts = count_images(splits)
+    made = marker.read_marker(top)
+    if made is not None and made.counts == counts:
+        return replace(make_facts_from_marker(made, str(root), top), skipped_images=len(without))
+    lacks_bad_images_alone = (
+        made is not None
+        and len(without) > 0
+        and sum(counts.values()) + len(without) == sum(made.counts.values())
     )
     return DataFacts(
         name=str(root),
@@ -135,7 +136,7 @@ def collect_folder_facts(root: str | os.PathLike[str], without: Collection[str] 
         train_images=counts["train"],
         val_images=counts["val"],
         num_classes=len(_list_class_names(splits)),
-        size=folder_marker.size if folder_marker is not None and without and all_there else None,
+        size=made.size if made is not None and lacks_bad_images_alone else None,
         skipped_images=len(without),
     )
 
@@ -165,19 +166,8 @@ def _hold_out_validation(folder: str, images: Images) -> Layout:
     }
 
 
-def has_all_marked_images(root: Path) -> bool:
-    """Whether a folder that gpubench made still has as many images as its marker says."""
-    folder_marker = marker.read_marker(root)
-    return folder_marker is not None and _has_marked_counts(
-        folder_marker, _count_images(list_images_by_split(root))
-    )
-
-
-def _has_marked_counts(folder_marker: marker.FolderMarker, counts: dict[str, int]) -> bool:
-    return counts == {"train": folder_marker.train_images, "val": folder_marker.val_images}
-
-
-def _count_images(splits: Layout) -> dict[str, int]:
+def count_images(splits: Layout) -> dict[str, int]:
+    """Split -> how many images it has."""
     return {split: sum(map(len, images.values())) for split, (_, images) in splits.items()}
 
 
