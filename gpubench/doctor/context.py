@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
+from gpubench.doctor.probe import TorchReport
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.experiment import Experiment
@@ -44,25 +45,6 @@ def make_doubt(name: str, found: str, remedy: str) -> CheckResult:
 def make_failure(name: str, found: str, remedy: str = "", *, forbids: bool = False) -> CheckResult:
     """It does not work, and a figure or a feature is lost."""
     return CheckResult(name=name, verdict="no", found=found, remedy=remedy, forbids=forbids)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TorchReport:
-    """What the child that tried torch said before it ended or came to hold its GPUs."""
-
-    pid: int
-    imported: Mapping[str, Any] | None = None
-    """Versions; None: the imports failed, and `trouble` says how."""
-    numbering: Sequence[str] | str | None = None
-    """uuids in torch's order, or why they can't be had; None: not tried."""
-    ranks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Backend -> what became of an all-reduce."""
-    gpus: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """uuid -> what became of a matrix product."""
-    holding: bool = False
-    """Whether it holds its CUDA contexts still."""
-    trouble: str = ""
-    """Why it said no more; empty: it said all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

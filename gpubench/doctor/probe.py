@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import select
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
 
-from gpubench.doctor.context import TorchReport
 from gpubench.node.launch.fork_server import make_torch_environment
 from gpubench.node.launch.probe import describe_last_words
 
@@ -24,110 +24,114 @@ LINE_LIMIT_S = 120.0
 END_LIMIT_S = 5.0
 
 
-class TorchProbe:
-    """One child. Use it as a context; it is started by the first call of `read_report`."""
+@dataclass(kw_only=True, slots=True)
+class TorchReport:
+    """What the child that tried torch said before it ended or came to hold its GPUs."""
 
-    def __init__(
-        self,
-        uuids: Sequence[str],
-        *,
-        environ: Mapping[str, str] = os.environ,
-        import_limit_s: float = IMPORT_LIMIT_S,
-        line_limit_s: float = LINE_LIMIT_S,
-    ) -> None:
-        self._uuids = uuids
-        self._environ = environ
-        self._limits = (import_limit_s, line_limit_s)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child
-        self._report: TorchReport | None = None
+    pid: int = 0
+    imported: Mapping[str, Any] | None = None
+    """Versions; None: the imports failed, and `trouble` says how."""
+    ranks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Backend -> what became of an all-reduce."""
+    gpus: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """uuid -> what became of a matrix product."""
+    holding: bool = False
+    """Whether it holds its CUDA contexts still."""
+    trouble: str = ""
+    """Why it said no more; empty: it said all."""
 
-    def __enter__(self) -> Self:
-        return self
+    def add_line(self, line: Mapping[str, Any]) -> None:
+        """Takes down a line of the child's."""
+        if "ranks" in line:
+            self.ranks[line["ranks"]] = line
+        elif "gpu" in line:
+            self.gpus[line["gpu"]] = line
+        else:
+            self.imported = line.get("imported", self.imported)
+            self.trouble = line.get("failed", self.trouble)
+            self.holding = line.get("holding", self.holding)
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
-    def read_report(self) -> TorchReport:
-        """All that the child said; it goes on holding its GPUs until `close`."""
-        if self._report is None:
+@contextlib.contextmanager
+def open_torch_probe(
+    uuids: Sequence[str],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    import_limit_s: float = IMPORT_LIMIT_S,
+    line_limit_s: float = LINE_LIMIT_S,
+) -> Iterator[Callable[[], TorchReport]]:
+    """Gives a function that tells what the child said; its first call starts the child, which ends with the block."""
+    report = TorchReport()
+    child: subprocess.Popen[bytes] | None = None
+    with tempfile.TemporaryFile() as errors:
+
+        @functools.cache
+        def ask_torch() -> TorchReport:
+            nonlocal child
             try:
-                self._report = self._receive_report(self._start_child())
-            except OSError as error:
-                self._report = TorchReport(
-                    pid=0, trouble=f"no process can be started: {error.strerror or error}"
+                child = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(uuids)],
+                    env=make_torch_environment(environ),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
                 )
-        return self._report
+                _receive_report(report, child, errors, (import_limit_s, line_limit_s))
+            except OSError as error:
+                report.trouble = f"no process can be started: {error.strerror or error}"
+            return report
 
-    def close(self) -> None:
-        """Ends the child, and with it whatever it forked."""
-        process, self._process = self._process, None
-        if process is not None:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.close()
-            if self._report is None or not self._report.holding:
-                process.kill()  # it listens to nobody; its children die with it
-            try:
-                process.wait(END_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                with contextlib.suppress(
-                    subprocess.TimeoutExpired
-                ):  # stuck in the driver: nothing can end it
-                    process.wait(END_LIMIT_S)
-            process.stdout.close()
-        self._errors.close()
-
-    def _start_child(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(self._uuids)],
-            env=make_torch_environment(self._environ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,
-        )
-        return self._process
-
-    def _receive_report(self, process: subprocess.Popen[bytes]) -> TorchReport:
-        fields: dict[str, Any] = {"ranks": {}, "gpus": {}}
-        trouble = ""
         try:
-            for line in self._read_lines(process):
-                if "failed" in line:
-                    trouble = line["failed"]
-                elif "ranks" in line:
-                    fields["ranks"][line["ranks"]] = line
-                elif "gpu" in line:
-                    fields["gpus"][line["gpu"]] = line
-                elif "holding" in line:
-                    fields["holding"] = True
-                    break
-                else:
-                    fields |= line
-            else:
-                code = process.wait(END_LIMIT_S)
-                trouble = trouble or (f"it died ({describe_last_words(self._errors, code)})" if code else "")
-        except (TimeoutError, subprocess.TimeoutExpired) as error:
-            trouble = str(error)
-        return TorchReport(pid=process.pid, trouble=trouble, **fields)
+            yield ask_torch
+        finally:
+            if child is not None:
+                _end_child(child, is_listening=report.holding)
 
-    def _read_lines(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
-        """The child's lines until it closes its output. Raises TimeoutError where one keeps it waiting."""
-        assert process.stdout is not None
-        end = process.stdout.fileno()
-        text = b""
-        limit = self._limits[0]
-        deadline = time.monotonic() + limit
-        while select.select([end], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            part = os.read(end, 1 << 16)
-            if not part:
-                return
-            *lines, text = (text + part).split(b"\n")
-            yield from (
-                json.loads(line) for line in lines if line.startswith(b"{")
-            )  # no site's own greetings
-            limit = self._limits[1]
-            deadline = time.monotonic() + limit
-        raise TimeoutError(f"nothing was heard of it for {limit:g} s")
+
+def _receive_report(
+    report: TorchReport, child: subprocess.Popen[bytes], errors: IO[bytes], limits_s: tuple[float, float]
+) -> None:
+    """Takes down the child's lines until it holds its GPUs, ends, or keeps one waiting for too long.
+
+    `limits_s`: how long it may take to its first line, and to each that follows.
+    """
+    assert child.stdout is not None
+    report.pid = child.pid
+    limit, later_limit = limits_s
+    rest = b""
+    while not report.holding:
+        if not select.select([child.stdout], [], [], limit)[0]:
+            report.trouble = f"nothing was heard of it for {limit:g} s"
+            return
+        limit = later_limit
+        part = os.read(child.stdout.fileno(), 1 << 16)
+        if not part:  # it has closed its output
+            try:
+                code = child.wait(END_LIMIT_S)
+            except subprocess.TimeoutExpired as error:
+                report.trouble = str(error)
+            else:
+                died = f"it died ({describe_last_words(errors, code)})" if code else ""
+                report.trouble = report.trouble or died
+            return
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            if line.startswith(b"{"):  # no site's own greetings
+                report.add_line(json.loads(line))
+
+
+def _end_child(child: subprocess.Popen[bytes], *, is_listening: bool) -> None:
+    """Ends the child, and with it whatever it forked."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.close()
+    if not is_listening:
+        child.kill()
+    try:
+        child.wait(END_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the driver: nothing can end it
+            child.wait(END_LIMIT_S)
+    child.stdout.close()
