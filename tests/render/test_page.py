@@ -25,7 +25,7 @@ from gpubench.analyze.trace import make_recommended_trace
 from gpubench.plan import experiment_file
 from gpubench.render import words
 from gpubench.render.grid import make_grid
-from gpubench.render.page import page, pictures
+from gpubench.render.page import page
 from gpubench.render.pictures.pictures import list_pictures
 from gpubench.results.packed import unpack_folder
 
@@ -262,7 +262,7 @@ def luminance(color: str) -> float:
 @pytest.mark.parametrize("place", [1, 2])
 def test_each_colour_stands_out_from_its_ground(place: int) -> None:
     """Words by 4.5 to 1, as WCAG 1.4.3 asks; lines that carry nothing need not."""
-    known = {colors[0]: luminance(colors[place]) for colors in pictures.COLORS.values()}
+    known = {colors[0]: luminance(colors[place]) for colors in page.COLORS.values()}
     grounds = dict.fromkeys(known.keys() - {"paper", "axis", "line", "faint", "span", "amber"}, "paper")
     for name, ground in (*grounds.items(), ("ink", "amber")):  # words stand on amber, and none are of it
         bright, dim = sorted((known[name], known[ground]), reverse=True)

@@ -58,7 +58,7 @@ def draw(report: Report) -> Vega | None:
         vega.make_text_layer({"x": {**x, "field": "middle"}, "y": y, "color": letters}, bars),
         vega.make_text_layer({"x": {**x, "field": "end"}, "y": y}, ends, align="left", dx=6),
     ]
-    panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
+    panel = vega.make_panel(layers, width=vega.NARROW - 60, height=ROW_HEIGHT * len(rows))
     slowest = rows[totals.index(longest)]
     title: tuple[str, list[str]] = (words.format_breakdown_title(report, slowest), [])
     key = left_out or "what is exchanged behind the backward pass lies within it"

@@ -20,19 +20,15 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     rows, left_out = vega.limit_rows(list_speed_up_rows(report, finding))
     figures = [max(row["ideal"], row["ratio"]) for row in rows]
     rows, end = vega.clip_intervals_to_axis(rows, [1.0, *figures], room=1.02)
+    headings = {False: "times as fast, same batch in all", True: "times as fast, same batch a device"}
     panels = [
-        draw_scaling_panel([row for row in rows if row["is_weak"] == is_weak], heading, end)
-        for is_weak, heading in (
-            (False, "times as fast, same batch in all"),
-            (True, "times as fast, same batch a device"),
-        )
-        if any(row["is_weak"] == is_weak for row in rows)
+        draw_scaling_panel(some, heading, end)
+        for is_weak, heading in headings.items()
+        if (some := [row for row in rows if row["is_weak"] == is_weak])
     ]
     if not panels:
         return None
-    return vega.compose_picture(
-        report, words.format_finding_title(report, finding), panels, margin=vega.NAMES, key=left_out
-    )
+    return vega.compose_finding_picture(report, finding, panels, margin=vega.NAMES, key=left_out)
 
 
 def list_speed_up_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
@@ -55,24 +51,16 @@ def draw_scaling_panel(rows: Sequence[dict[str, Any]], heading: str, end: float)
     x: Vega = vega.make_number_axis("ratio", {**vega.make_x_title(heading), "grid": True}, [0, end])
     color = vega.make_direction_scale()
     ideals = sorted({row["ideal"] for row in rows})
-    layers: list[Vega] = [
+    whiskers = {**vega.make_span("x", x, "low", "high"), "y": y, "color": color}
+    layers = [
         vega.make_layer("rule", {"x": x}, [{"ratio": 1}]),
         vega.make_layer(
             "rule", {"x": x}, [{"ratio": ideal} for ideal in ideals], strokeDash=[5, 3], color=vega.CONTEXT
         ),
-        vega.make_layer(
-            "rule",
-            {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
-            strokeWidth=2,
-        ),
+        vega.make_layer("rule", whiskers, strokeWidth=2),
         vega.make_circle_layer(x, y, color, 90),
         vega.make_text_layer(
             {"y": y}, None, "efficiency", align="left", x="width", dx=10, color=vega.CONTEXT
         ),
     ]
-    return {
-        "data": vega.embed_rows(rows),
-        "width": vega.NARROW,
-        "height": ROW_HEIGHT * len(rows) + 10,
-        "layer": layers,
-    }
+    return vega.make_panel(layers, rows, width=vega.NARROW, height=ROW_HEIGHT * len(rows) + 10)

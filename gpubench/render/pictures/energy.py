@@ -68,22 +68,19 @@ def draw(report: Report) -> Vega | None:
         "size": {"condition": {"test": "datum.is_best", "value": 110}, "value": 40},
         "opacity": {"condition": {"test": "datum.is_best", "value": 1}, "value": 0.6},
     }
+    place = {"x": x, "y": y}
+    name: Vega = {"field": "name", "align": "left", "color": vega.COLORS[6]}
     layers = [
         *draw_power_lines(points, x, y),
-        vega.make_layer("line", {"x": x, "y": y}, best, color=vega.CONTEXT, strokeDash=[4, 3]),
+        vega.make_layer("line", place, best, color=vega.CONTEXT, strokeDash=[4, 3]),
         vega.make_layer("point", marks, filled=True),
-        vega.make_text_layer(
-            {"x": x, "y": y}, best[:1], "name", align="left", dx=10, dy=-10, color=vega.COLORS[6]
-        ),
-        vega.make_text_layer(
-            {"x": x, "y": y}, best[1:][-1:], "name", align="left", dx=4, dy=16, color=vega.COLORS[6]
-        ),
+        vega.make_text_layer(place, best[:1], dx=10, dy=-10, **name),
+        vega.make_text_layer(place, best[1:][-1:], dx=4, dy=16, **name),
     ]
-    panel = {"data": vega.embed_rows(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
+    title = words.format_energy_title(report, rows, front)
+    panel = vega.make_panel(layers, points, height=HEIGHT)
     key = left_out or "large: beaten in both by no other"
-    return vega.compose_picture(
-        report, words.format_energy_title(report, rows, front), [panel], margin=vega.NUMBERS, key=key
-    )
+    return vega.compose_picture(report, title, [panel], margin=vega.NUMBERS, key=key)
 
 
 def find_pareto_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[int]) -> list[int]:

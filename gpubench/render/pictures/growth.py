@@ -35,12 +35,9 @@ def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     panels = [draw_rates_by_batch_size(report, points, names, finding, is_labelled=not has_memory)]
     if has_memory:
         cap = report.facts.fixed.get("gpu_mem_cap_mib")
-        panels.append(
-            draw_memory_by_batch_size(points, names, None if cap is None else float(cap) / MIB_PER_GIB)
-        )
-    return vega.compose_picture(
-        report, words.format_finding_title(report, finding), panels, margin=vega.NUMBERS, key=left_out
-    )
+        cap = None if cap is None else float(cap) / MIB_PER_GIB
+        panels.append(draw_memory_by_batch_size(points, names, cap))
+    return vega.compose_finding_picture(report, finding, panels, margin=vega.NUMBERS, key=left_out)
 
 
 def list_batch_size_points(report: Report) -> list[Row]:
@@ -119,30 +116,23 @@ def draw_rates_by_batch_size(
     measured, _ = vega.clip_intervals_to_axis(measured, [point["rate"] for point in measured])
     color = vega.make_color_scale(names)
     ends = list({point["series"]: point for point in measured}.values()) if len(names) > 1 else []
+    place = {"x": x, "y": y, "color": color}
+    whiskers = {"x": x, **vega.make_span("y", y, "low", "high"), "color": color}
     layers = [
-        vega.make_layer(
-            "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7
-        ),
-        vega.make_layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
+        vega.make_layer("rule", whiskers, opacity=0.7),
+        vega.make_layer("line", place, strokeWidth=2.5),
         vega.make_series_point_layer(x, y, names),
-        vega.make_text_layer(
-            {"x": x, "y": y, "color": color}, ends, "series", align="left", dx=10, fontWeight="bold", fontSize=12
-        ),
-    ]  # fmt: skip
+        vega.make_text_layer(place, ends, "series", align="left", dx=10, fontWeight="bold", fontSize=12),
+    ]
     choice = finding.choice
     if choice is not None:
         best = max(point["rate"] for point in measured if point["row"] in choice.series)
         band = [{"least": (1 - TOLERANCE) * best, "best": best}]
-        field = {"field": "least", "type": "quantitative"}
-        layers.insert(
-            0,
-            vega.make_layer(
-                "rect", {"y": field, "y2": {"field": "best"}}, band, color=vega.BAND, opacity=0.12
-            ),
-        )
+        heights: Vega = {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "best"}}
+        layers.insert(0, vega.make_layer("rect", heights, band, color=vega.BAND, opacity=0.12))
         (chosen,) = (point for point in measured if point["row"] == choice.row)
         layers += draw_choice_ring(chosen, unit, x, y)
-    return {"data": vega.embed_rows(measured), "width": vega.WIDTH, "height": 240, "layer": layers}
+    return vega.make_panel(layers, measured, height=240)
 
 
 def draw_choice_ring(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
@@ -151,13 +141,10 @@ def draw_choice_ring(chosen: Row, unit: str, x: Vega, y: Vega) -> list[Vega]:
     side = -1 if x["sort"].index(chosen["size"]) >= len(x["sort"]) / 2 else 1
     data = [{"size": chosen["size"], "rate": chosen["rate"], "text": text}]
     align = "right" if side < 0 else "left"
+    place = {"x": x, "y": y}
     return [
-        vega.make_layer(
-            "point", {"x": x, "y": y}, data, size=320, strokeWidth=2, color="black", shape="circle"
-        ),
-        vega.make_text_layer(
-            {"x": x, "y": y}, data, align=align, dx=14 * side, dy=-16, color="black", fontSize=12
-        ),
+        vega.make_layer("point", place, data, size=320, strokeWidth=2, color="black", shape="circle"),
+        vega.make_text_layer(place, data, align=align, dx=14 * side, dy=-16, color="black", fontSize=12),
     ]
 
 
@@ -183,17 +170,15 @@ def draw_memory_by_batch_size(points: Sequence[Row], names: Sequence[str], cap: 
             ways += [{"size": last[0]["size"], "memory": last[0]["memory"], "series": name}, cross]
     line = [] if cap is None else [{"memory": cap, "text": f"cap {words.format_gib(cap * MIB_PER_GIB)} GiB"}]
     shape = "M-1,-1L1,1M-1,1L1,-1"
+    place = {"x": x, "y": y}
+    alarm: Vega = {"color": vega.ALARM, "fontSize": 12}
     layers = [
         vega.make_layer("rule", {"y": y}, line, color=vega.ALARM, strokeWidth=2),
-        vega.make_text_layer({"y": y}, line, align="left", x=6, dy=10, color=vega.ALARM, fontSize=12),
-        vega.make_layer("line", {"x": x, "y": y, "color": vega.make_color_scale(names)}, strokeWidth=2.5),
+        vega.make_text_layer({"y": y}, line, align="left", x=6, dy=10, **alarm),
+        vega.make_layer("line", {**place, "color": vega.make_color_scale(names)}, strokeWidth=2.5),
         vega.make_series_point_layer(x, y, names),
-        vega.make_layer(
-            "line", {"x": x, "y": y, "detail": {"field": "series"}}, ways, strokeDash=[2, 3], color=vega.CONTEXT
-        ),
-        vega.make_layer(
-            "point", {"x": x, "y": y}, crosses, shape=shape, size=60, strokeWidth=3, color=vega.ALARM
-        ),
-        vega.make_text_layer({"x": x, "y": y}, crosses, align="right", dx=12, dy=-14, color=vega.ALARM, fontSize=12),
+        vega.make_layer("line", {**place, "detail": {"field": "series"}}, ways, strokeDash=[2, 3], color=vega.CONTEXT),
+        vega.make_layer("point", place, crosses, shape=shape, size=60, strokeWidth=3, color=vega.ALARM),
+        vega.make_text_layer(place, crosses, align="right", dx=12, dy=-14, **alarm),
     ]  # fmt: skip
-    return {"data": vega.embed_rows(measured), "width": vega.WIDTH, "height": 110, "layer": layers}
+    return vega.make_panel(layers, measured, height=110)

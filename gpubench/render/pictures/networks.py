@@ -26,9 +26,8 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         "scale": {"type": "log", "nice": False, "padding": 20},
         "axis": {**vega.make_x_title("GMACs an image (log)"), "format": "~g", "values": powers},
     }
-    points, top = vega.clip_intervals_to_axis(
-        points, [finding.devices, *(point["ratio"] for point in points)], room=1.05
-    )
+    figures = [finding.devices, *(point["ratio"] for point in points)]
+    points, top = vega.clip_intervals_to_axis(points, figures, room=1.05)
     bottom = 0.9 * min(0.5, *(point["low"] or point["ratio"] for point in points))
     y: Vega = vega.make_number_axis(
         "ratio", {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6}, [bottom, top]
@@ -48,28 +47,21 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         )
         for text, hue, dy in (("faster ↑", vega.FASTER, -10), ("slower ↓", vega.SLOWER, 12))
     ]
+    place = {"x": x, "y": y}
     layers = [
-        vega.make_layer("rect", {"y": y, "y2": {"field": "end"}, "color": shade}, sides, opacity=0.07),
+        vega.make_layer("rect", {**vega.make_span("y", y, "ratio", "end"), "color": shade}, sides, opacity=0.07),
         vega.make_layer("rule", {"y": y}, ideal, strokeDash=[5, 3], color=vega.CONTEXT),
         vega.make_text_layer({"y": y}, ideal, align="left", x=8, dy=-8, color=vega.CONTEXT, fontSize=12),
         vega.make_layer("rule", {"y": y}, [{"ratio": 1}]),
         *texts,
         *draw_crossover_band(points, finding, x),
-        vega.make_layer(
-            "rule",
-            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
-            strokeWidth=2,
-        ),
+        vega.make_layer("rule", {"x": x, **vega.make_span("y", y, "low", "high"), "color": color}, strokeWidth=2),
         vega.make_circle_layer(x, y, color, 90),
         # Aslant, so that those of networks of about one size stand beside each other.
-        vega.make_text_layer(
-            {"x": x, "y": y}, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]
-        ),
-    ]
-    panel = {"data": vega.embed_rows(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
-    return vega.compose_picture(
-        report, words.format_finding_title(report, finding), [panel], margin=vega.NUMBERS, key=left_out
-    )
+        vega.make_text_layer(place, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]),
+    ]  # fmt: skip
+    panel = vega.make_panel(layers, points, height=HEIGHT)
+    return vega.compose_finding_picture(report, finding, [panel], margin=vega.NUMBERS, key=left_out)
 
 
 def list_network_points(report: Report, finding: NetworkSizeFinding) -> list[Row]:

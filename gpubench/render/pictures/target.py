@@ -48,11 +48,9 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
         [0, 1.3 * highest],
     )
     color = vega.make_color_scale([end["series"] for end in reached[1]])
-    place = {"x": x, "y": y}
+    place, series = {"x": x, "y": y}, {"field": "series"}
     layers = [
-        vega.make_layer(
-            "line", {**place, "detail": {"field": "series"}}, missed[0], color=vega.CONTEXT, strokeWidth=1.5
-        ),
+        vega.make_layer("line", {**place, "detail": series}, missed[0], color=vega.CONTEXT, strokeWidth=1.5),
         vega.make_layer("rule", {"y": y}, [{"top1": finding.target_pct}], strokeDash=[2, 3]),
         vega.make_layer("line", {**place, "color": color}, reached[0], strokeWidth=2.5),
         vega.make_circle_layer(x, y, color, 110, reached[1]),
@@ -62,8 +60,6 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
         ),
         vega.make_text_layer(place, missed[1], "name", align="left", dx=6, color=vega.CONTEXT),
     ]
-    panel = {"width": vega.WIDTH, "height": HEIGHT, "layer": layers}
+    panel = vega.make_panel(layers, height=HEIGHT)
     key = left_out or "first epoch included, evaluation not"
-    return vega.compose_picture(
-        report, words.format_finding_title(report, finding), [panel], margin=vega.NUMBERS, key=key
-    )
+    return vega.compose_finding_picture(report, finding, [panel], margin=vega.NUMBERS, key=key)

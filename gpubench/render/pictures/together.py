@@ -24,53 +24,34 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     works = [1.0, *(group["work"] for group in groups), *(group["predicted"] for group in predicted)]
     most = max(*works, *(group["jobs"] for group in groups))
     y = vega.make_name_axis(names)
-    x: Vega = vega.make_number_axis(
-        "work",
-        {
-            **vega.make_x_title("work done together (1: as one after the other)"),
-            "values": list(range(1, int(most) + 1)),
-            "format": "d",
-        },
-        [0.9 * min(works), 1.05 * most],
-    )
+    ticks = {"values": list(range(1, int(most) + 1)), "format": "d"}
+    axis = vega.make_x_title("work done together (1: as one after the other)") | ticks
+    x = vega.make_number_axis("work", axis, [0.9 * min(works), 1.05 * most])
     looks = [vega.COLORS[0], vega.COLORS[1], vega.CONTEXT]
     color = vega.make_category_scale("gains", ["gain", "none", "unknown"], looks)
-    layers: list[Vega] = [
-        vega.make_layer(
-            "bar", {"x": {**x, "field": "alone"}, "x2": {"field": "jobs"}, "y": y}, size=12, color="#e6e8eb"
-        ),
-        vega.make_layer(
-            "tick", {"x": {**x, "field": "jobs"}, "y": y}, size=22, thickness=2, color=vega.CONTEXT
-        ),
+    triangle: Vega = {
+        "shape": "triangle-down",
+        "size": 60,
+        "yOffset": -15,
+        "color": "#3A3F45",
+        "filled": False,
+    }
+    jobs = {"x": {**x, "field": "jobs"}, "y": y}
+    layers = [
+        vega.make_layer("bar", {**vega.make_span("x", x, "alone", "jobs"), "y": y}, size=12, color="#e6e8eb"),
+        vega.make_layer("tick", jobs, size=22, thickness=2, color=vega.CONTEXT),
         vega.make_layer("rule", {"x": x}, [{"work": 1}]),
         vega.make_layer("rule", {"x": x, "x2": {"field": "bound"}, "y": y, "color": color}, strokeWidth=3),
         vega.make_circle_layer(x, y, color, 120),
-        vega.make_layer(
-            "point",
-            {"x": {**x, "field": "predicted"}, "y": y},
-            predicted,
-            shape="triangle-down",
-            size=60,
-            yOffset=-15,
-            color="#3A3F45",
-            filled=False,
-        ),
+        vega.make_layer("point", {"x": {**x, "field": "predicted"}, "y": y}, predicted, **triangle),
         vega.make_text_layer(
             {"y": y, "color": color}, None, align="left", x="width", dx=10, fontWeight="bold", fontSize=12
         ),
     ]
-    panel = {
-        "data": vega.embed_rows(groups),
-        "width": vega.NARROW,
-        "height": ROW_HEIGHT * len(groups),
-        "layer": layers,
-    }
-    key = left_out or words.format_gains_legend(
-        {group["gains"] for group in groups}, has_predictions=bool(predicted)
-    )
-    return vega.compose_picture(
-        report, words.format_finding_title(report, finding), [panel], margin=vega.NAMES, key=key
-    )
+    panel = vega.make_panel(layers, groups, width=vega.NARROW, height=ROW_HEIGHT * len(groups))
+    gains = {group["gains"] for group in groups}
+    key = left_out or words.format_gains_legend(gains, has_predictions=bool(predicted))
+    return vega.compose_finding_picture(report, finding, [panel], margin=vega.NAMES, key=key)
 
 
 def list_group_rows(report: Report, finding: SharingFinding) -> list[dict[str, Any]]:

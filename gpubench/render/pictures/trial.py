@@ -48,30 +48,19 @@ def draw_metric_panel(trace: TrialTrace, column: str, end: float, *, is_first: b
     y: Vega = vega.make_number_axis(
         "mean", {**vega.make_y_title(HEADINGS[column]), "tickCount": 3, "format": ",d"}, [0, top]
     )
-    shades = [
-        {"seconds": phase.begin, "end": phase.end, "name": phase.name}
-        for phase in trace.phases
-        if phase.is_measured
-    ]
+    measured = [phase for phase in trace.phases if phase.is_measured]
+    shades = [{"seconds": phase.begin, "end": phase.end, "name": phase.name} for phase in measured]
     detail = {"field": "piece"}
-    layers: list[Vega] = [
-        vega.make_layer("rect", {"x": x, "x2": {"field": "end"}}, shades, color=vega.BAND, opacity=0.1),
-        vega.make_layer(
-            "area",
-            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": detail},
-            color=vega.BAND,
-            opacity=0.25,
-        ),
+    spread = {"x": x, **vega.make_span("y", y, "low", "high"), "detail": detail}
+    layers = [
+        vega.make_layer("rect", vega.make_span("x", x, "seconds", "end"), shades, color=vega.BAND, opacity=0.1),
+        vega.make_layer("area", spread, color=vega.BAND, opacity=0.25),
         vega.make_layer("line", {"x": x, "y": y, "detail": detail}, color=vega.BAND, strokeWidth=1.5),
-    ]
+    ]  # fmt: skip
     if is_first:
-        layers.append(
-            vega.make_text_layer(
-                {"x": x}, list_phase_labels(trace, end), "name", align="left", dx=3, y=-5, fontSize=10
-            )
-        )
-    data = [asdict(point) for point in points]
-    return {"data": vega.embed_rows(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
+        names = list_phase_labels(trace, end)
+        layers.append(vega.make_text_layer({"x": x}, names, "name", align="left", dx=3, y=-5, fontSize=10))
+    return vega.make_panel(layers, list(map(asdict, points)), width=vega.WIDTH + 80, height=70)
 
 
 def list_phase_labels(trace: TrialTrace, end: float) -> list[dict[str, Any]]:

@@ -37,36 +37,21 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     shape = vega.make_shape_scale(ways)
     marks = {"x": x, "y": y, "color": color, "fill": vega.make_certainty_fill(color), "shape": shape}
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
+    bold: Vega = {"fontWeight": "bold", "fontSize": 12}
     layers = [
         vega.make_layer(
-            "rule",
-            {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
-            rows,
-            strokeWidth=5,
-            color="#cccfd4",
+            "rule", {**vega.make_span("x", x, "candidate", "baseline"), "y": y}, rows, strokeWidth=5, color="#cccfd4"
         ),
         vega.make_layer("point", marks, ends, size=110, strokeWidth=2, opacity=1),
-        *(
-            vega.make_text_layer(
-                {"x": x, "y": y, "color": color},
-                [head],
-                "series",
-                align="right" if (place == 0) == is_left else "left",
-                dx=-2 if (place == 0) == is_left else 2,
-                dy=-16,
-                fontWeight="bold",
-                fontSize=12,
-            )
-            for place, head in enumerate(heads)
-        ),
-        vega.make_text_layer(
-            {"y": y}, rows, "ratio", align="left", x="width", dx=16, fontWeight="bold", fontSize=12
-        ),
-    ]
-    panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
-    return vega.compose_picture(
-        report, words.format_finding_title(report, finding), [panel], margin=vega.NAMES, key=left_out
-    )
+    ]  # fmt: skip
+    for head, is_right_aligned in zip(heads, (is_left, not is_left), strict=True):
+        side = {"align": "right", "dx": -2} if is_right_aligned else {"align": "left", "dx": 2}
+        layers.append(
+            vega.make_text_layer({"x": x, "y": y, "color": color}, [head], "series", dy=-16, **side, **bold)
+        )
+    layers.append(vega.make_text_layer({"y": y}, rows, "ratio", align="left", x="width", dx=16, **bold))
+    panel = vega.make_panel(layers, width=vega.NARROW, height=ROW_HEIGHT * len(rows))
+    return vega.compose_finding_picture(report, finding, [panel], margin=vega.NAMES, key=left_out)
 
 
 def list_versus_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
