@@ -19,7 +19,8 @@ import pytest
 from fixed_folder import fixed
 
 from gpubench.analyze.folder import read_folders
-from gpubench.export.formats import FormatOptions, make_csv
+from gpubench.export.formats import FormatOptions
+from gpubench.export.sheets import make_csv
 from gpubench.results.csv_text import DIALECTS
 
 SOFFICE = shutil.which("soffice")
