@@ -261,7 +261,6 @@ def test_without_javascript_all_figures_are_there(browser: Any, files: dict[str,
     [
         ("h200x4-2026", 1280, "light"),
         ("h200x2-network-size-2026", 360, "dark"),
-        ("titan-xp-2021", 1280, "dark"),
     ],
 )
 def test_an_accessibility_checker_finds_nothing(
