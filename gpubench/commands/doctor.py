@@ -8,8 +8,8 @@ from rich.console import Console
 
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import checks
-from gpubench.doctor.context import CheckContext, select_gpus_usable_together
-from gpubench.doctor.probe import TorchReport, open_torch_probe
+from gpubench.doctor.context import CheckContext, TorchReport, select_gpus_usable_together
+from gpubench.doctor.torch_works import open_torch_probe
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import read_experiment

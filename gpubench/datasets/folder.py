@@ -87,17 +87,17 @@ def list_images(
 
     With `limit` only that many, spread evenly over the classes. `without` and errors: as in `list_images_by_split`.
     """
-    found_layout = list_images_by_split(root, without)
-    index = {name: k for k, name in enumerate(_list_class_names(found_layout))}
-    folder, images = found_layout[split]
-    labelled_paths = [
-        (f"{folder}/{name}/{path}", index[name]) for name, paths in sorted(images.items()) for path in paths
+    splits = list_images_by_split(root, without)
+    labels = {name: label for label, name in enumerate(_list_class_names(splits))}
+    folder, by_class = splits[split]
+    images = [
+        (f"{folder}/{name}/{path}", labels[name])
+        for name, paths in sorted(by_class.items())
+        for path in paths
     ]
     if limit is None:
-        return labelled_paths
-    return [
-        labelled_paths[k] for k in select_evenly_over_classes([label for _, label in labelled_paths], limit)
-    ]
+        return images
+    return [images[place] for place in select_evenly_over_classes([label for _, label in images], limit)]
 
 
 def select_evenly_over_classes(labels: Sequence[int], limit: int) -> list[int]:
@@ -156,14 +156,12 @@ def make_facts_from_marker(folder_marker: marker.FolderMarker, name: str, root: 
 
 
 def _hold_out_validation(folder: str, images: Images) -> Layout:
-    last = HOLD_OUT - 1
-    return {
-        "train": (
-            folder,
-            {c: [p for k, p in enumerate(ps) if k % HOLD_OUT != last] for c, ps in images.items()},
-        ),
-        "val": (folder, {c: ps[last::HOLD_OUT] for c, ps in images.items()}),
+    held_out = {name: paths[HOLD_OUT - 1 :: HOLD_OUT] for name, paths in images.items()}
+    kept = {
+        name: [path for place, path in enumerate(paths, 1) if place % HOLD_OUT]
+        for name, paths in images.items()
     }
+    return {"train": (folder, kept), "val": (folder, held_out)}
 
 
 def count_images(splits: Layout) -> dict[str, int]:
@@ -181,9 +179,8 @@ def _list_images_by_class(folder: Path, left_out: AbstractSet[str] | None) -> Im
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
     paths_by_class = {name: sorted(_walk_image_paths(f"{folder}/{name}", "", (), left_out)) for name in names}
-    for name in [name for name, paths in paths_by_class.items() if left_out and not paths]:
-        lost = [path for path in left_out or () if path.startswith(f"{folder}/{name}/")]
-        if lost:
+    for name, paths in paths_by_class.items():
+        if not paths and any(path.startswith(f"{folder}/{name}/") for path in left_out or ()):
             raise UsageError(
                 f"no image of the class {folder}/{name} can be decoded: repair them, or remove it"
             )
@@ -224,14 +221,8 @@ def _is_entry_kind(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> b
 
 def _list_image_paths(splits: Layout) -> list[str]:
     """Absolute paths of all images, in order."""
-    return sorted(
-        {
-            f"{folder}/{name}/{path}"
-            for folder, images in splits.values()
-            for name, ps in images.items()
-            for path in ps
-        }
-    )
+    classes = [(f"{top}/{name}", paths) for top, images in splits.values() for name, paths in images.items()]
+    return sorted({f"{folder}/{path}" for folder, paths in classes for path in paths})
 
 
 def _hash_paths_and_sizes(top: Path, splits: Layout) -> str:

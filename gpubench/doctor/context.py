@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from gpubench.doctor.probe import TorchReport
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.experiment import Experiment
@@ -45,6 +44,34 @@ def make_doubt(name: str, found: str, remedy: str) -> CheckResult:
 def make_failure(name: str, found: str, remedy: str = "", *, forbids: bool = False) -> CheckResult:
     """It does not work, and a figure or a feature is lost."""
     return CheckResult(name=name, verdict="no", found=found, remedy=remedy, forbids=forbids)
+
+
+@dataclass(kw_only=True, slots=True)
+class TorchReport:
+    """What the child that tried torch said before it ended or came to hold its GPUs."""
+
+    pid: int = 0
+    imported: Mapping[str, Any] | None = None
+    """Versions; None: the imports failed, and `trouble` says how."""
+    ranks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Backend -> what became of an all-reduce."""
+    gpus: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """uuid -> what became of a matrix product."""
+    holding: bool = False
+    """Whether it holds its CUDA contexts still."""
+    trouble: str = ""
+    """Why it said no more; empty: it said all."""
+
+    def add_line(self, line: Mapping[str, Any]) -> None:
+        """Takes down a line of the child's."""
+        if "ranks" in line:
+            self.ranks[line["ranks"]] = line
+        elif "gpu" in line:
+            self.gpus[line["gpu"]] = line
+        else:
+            self.imported = line.get("imported", self.imported)
+            self.trouble = line.get("failed", self.trouble)
+            self.holding = line.get("holding", self.holding)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

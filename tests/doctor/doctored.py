@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import scripted
 
-from gpubench.doctor.context import CheckContext, CheckResult
-from gpubench.doctor.probe import TorchReport
+from gpubench.doctor.context import CheckContext, CheckResult, TorchReport
 from gpubench.node.environment import Machine, list_visible_gpus
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment

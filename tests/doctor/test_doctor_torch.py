@@ -16,8 +16,7 @@ from doctored import by_name, context
 from fake_nvml import FakeNvml, gpu
 
 from gpubench.doctor import remedies, torch_works
-from gpubench.doctor.context import CheckResult
-from gpubench.doctor.probe import TorchReport, open_torch_probe
+from gpubench.doctor.context import CheckResult, TorchReport
 from gpubench.node.environment import Gpu
 from gpubench.node.launch.faults import explain_fault
 from gpubench.node.watch.nvml import Nvml
@@ -165,7 +164,7 @@ def fake_torch(folder: Path, body: str) -> dict[str, str]:
 def test_a_child_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
     began = time.monotonic()
     environ = fake_torch(tmp_path, "import time; time.sleep(600)")
-    with open_torch_probe([], environ=environ, import_limit_s=0.5) as read_report:
+    with torch_works.open_torch_probe([], environ=environ, import_limit_s=0.5) as read_report:
         told = read_report()
         assert told.imported is None
         assert "0.5 s" in told.trouble

@@ -21,7 +21,7 @@ from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import TracePoint, TrialPhase, TrialTrace
 from gpubench.render import words
-from gpubench.render.pictures import breakdown, energy, together, trial
+from gpubench.render.pictures import pictures
 from gpubench.render.pictures.pictures import DRAWN, list_pictures
 from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit_rows
 from gpubench.schema.row import Row
@@ -163,7 +163,7 @@ def test_runs_to_a_target_end_where_they_reached_it_and_others_are_grey() -> Non
 
 def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out() -> None:
     (report,) = load_all("h200x2-2026")
-    picture = energy.draw(report)
+    picture = pictures.draw_energy(report)
     assert picture is not None
     points = find_marks(picture, "point")[0]
     assert len(points) == 18
@@ -183,7 +183,7 @@ def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out(
     lines = find_marks(picture, "line", strokeWidth=1)[0]
     assert all(point["joules"] == pytest.approx(point["watts"] * point["seconds"]) for point in lines)
     for copies in load_all("h200-copies-2026"):
-        alone = energy.draw(copies)
+        alone = pictures.draw_energy(copies)
         jobs = {row for group in copies.findings[0].groups for row in group.rows}
         if alone is not None:
             assert len(find_marks(alone, "point")[0]) <= len(copies.labels) - len(jobs)
@@ -191,7 +191,7 @@ def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out(
 
 def test_parts_of_a_step_stand_one_behind_the_other_and_add_up() -> None:
     reports = load_all("h200x4-scaling-2026")
-    picture = breakdown.draw(reports[0])
+    picture = pictures.draw_breakdown(reports[0])
     assert picture is not None
     bars = [bar for bar in find_marks(picture, "bar")[0] if bar["name"] == "batch 512 on 4 GPUs (ddp)"]
     assert [bar["part"] for bar in bars] == [
@@ -222,7 +222,7 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
         ),
         figures={"gpu_util_pct": 90.0, "cpu_util_pct": None, "gpu_mem_mib": 2048.0, "power_w": 1926.0},
     )
-    picture = trial.draw(report, trace)
+    picture = pictures.draw_trial(report, trace)
     assert picture["title"]["text"] == ["batch 16 with ddp: GPU busy 90 % of the time measured"]
     assert picture["title"]["subtitle"][0].split(", ") == ["GPU memory 2.0 GiB", "1,926 W."]
     assert find_marks(picture, "rect") == [[{"seconds": 1.0, "end": 2.0, "name": "window"}]] * 2
@@ -241,7 +241,7 @@ def test_names_of_phases_do_not_run_into_each_other() -> None:
         for number in range(20)
     )
     trace = TrialTrace(row=0, trial_id="t", panels={}, phases=phases, figures={})
-    names = trial.list_phase_labels(trace, 20.0)
+    names = pictures.list_phase_labels(trace, 20.0)
     assert [name["seconds"] for name in names] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0]
 
 
@@ -313,7 +313,7 @@ def test_an_interval_of_two_processes_that_differ_much_does_not_press_all_others
 def test_energy_of_unlike_networks_is_not_compared() -> None:
     for report in load_all("h200x2-network-size-2026"):
         assert len({label["model"] for label in report.labels.values()}) > 1
-        assert energy.draw(report) is None
+        assert pictures.draw_energy(report) is None
 
 
 def test_what_was_predicted_lies_inside_the_picture() -> None:
@@ -332,7 +332,7 @@ def test_groups_of_one_name_have_rows_of_their_own() -> None:
     finding = report.findings[0]
     assert isinstance(finding, SharingFinding)
     groups = tuple(replace(group, name="n" * 90, label={}) for group in finding.groups)
-    names = [group["name"] for group in together.list_group_rows(report, replace(finding, groups=groups))]
+    names = [group["name"] for group in pictures.list_group_rows(report, replace(finding, groups=groups))]
     assert names == ["n" * 80, *(f"{'n' * 80} ({number})" for number in range(2, len(names) + 1))]
 
 
@@ -342,7 +342,7 @@ def test_a_phase_that_ends_after_the_last_reading_lies_inside_its_panel() -> Non
     phase = TrialPhase(name="window", begin=1.0, end=5.5, is_measured=True)
     figures = dict.fromkeys(("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"))
     trace = TrialTrace(row=0, trial_id="t", panels={"power_w": points}, phases=(phase,), figures=figures)
-    picture = trial.draw(report, trace)
+    picture = pictures.draw_trial(report, trace)
     assert picture["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 5.5]
 
 
