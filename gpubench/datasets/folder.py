@@ -226,20 +226,16 @@ def _list_image_paths(splits: Layout) -> list[str]:
 
 
 def _hash_paths_and_sizes(top: Path, splits: Layout) -> str:
+    """16 hex digits. Raises UnusableError for an image that can't be read."""
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
     for path in _list_image_paths(splits):
-        digest.update(f"{path[cut:]}\0{_get_file_size(path)}\n".encode(errors="surrogateescape"))
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except OSError as error:
+            raise UnusableError(f"can't read the image {path}: {error.strerror}") from error
+        # Only where the mode leaves it open: asking costs as much as all the rest.
+        if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+            raise UnusableError(f"can't read the image {path}: no permission")
+        digest.update(f"{path[cut:]}\0{status.st_size}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
-
-
-def _get_file_size(path: str) -> int:
-    """Bytes of an image. Raises UnusableError where it can't be read."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError as error:
-        raise UnusableError(f"can't read the image {path}: {error.strerror}") from error
-    # Only where the mode leaves it open: asking costs as much as all the rest.
-    if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
-        raise UnusableError(f"can't read the image {path}: no permission")
-    return status.st_size

@@ -210,6 +210,7 @@ def test_what_users_write_is_shown_and_never_run() -> None:
     assert len(scripts[0]) == 3
     assert [script.text for script in scripts[0]] == [script.text for script in scripts[1]]
     assert not list(tree.iter("img"))
+    assert plain.find(".//nav") is None, "of one experiment there is nothing to choose"
     shown = HOSTILE[:40]
     assert any(shown in json.dumps(drawn) for drawn in descriptions(tree))  # each is valid JSON
     (section,) = sections(tree)
@@ -338,17 +339,6 @@ def test_a_page_of_several_experiments_has_a_card_for_each(warm_command: WarmCom
     machines = "4 × NVIDIA H200, 64 CPUs · 4 × Titan Xp · Titan Xp"
     began = "torch 2.11.0, 1.5.1 · Feb 2021 to Nov 2026"
     assert said(tree.find(".//h1")) == f"gpubench · h200x4-2026, titan-xp-2021 · {machines} · {began}"
-
-
-def test_one_folder_is_written_beside_the_user_under_its_name(
-    warm_command: WarmCommand, tmp_path: Path
-) -> None:
-    arguments = ("export", str(committed.folder("h200-pairs-2026")), "--format", "html")
-    ended = warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
-    assert (ended.returncode, ended.stdout) == (0, "h200-pairs-2026.html\n")
-    text = (tmp_path / "h200-pairs-2026.html").read_text("utf-8")
-    assert text.startswith("<!doctype html>")
-    assert parsed(text).find(".//nav") is None
 
 
 def test_what_cannot_be_read_is_among_the_warnings(tmp_path: Path) -> None:

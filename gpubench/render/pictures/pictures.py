@@ -245,7 +245,19 @@ DEVICES_ROW_HEIGHT = 26
 def draw_devices(report: Report, finding: DevicesFinding) -> Vega | None:
     """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
-    rows, left_out = vega.limit_rows(list_speed_up_rows(report, finding))
+    names = words.name_rows_apart(report, [speed_up.claim.candidate for speed_up in finding.speed_ups])
+    rows, left_out = vega.limit_rows(
+        [
+            {
+                "name": name,
+                **vega.make_ratio_row(speed_up.claim),
+                "ideal": speed_up.devices / speed_up.baseline_devices,
+                "efficiency": f"{words.format_percent(speed_up.efficiency)} efficiency",
+                "is_weak": speed_up.same_batch_a_device,
+            }
+            for speed_up, name in zip(finding.speed_ups, names, strict=True)
+        ]
+    )
     figures = [max(row["ideal"], row["ratio"]) for row in rows]
     rows, end = vega.clip_intervals_to_axis(rows, [1.0, *figures], room=1.02)
     headings = {False: "times as fast, same batch in all", True: "times as fast, same batch a device"}
@@ -257,20 +269,6 @@ def draw_devices(report: Report, finding: DevicesFinding) -> Vega | None:
     if not panels:
         return None
     return vega.compose_finding_picture(report, finding, panels, margin=vega.NAMES, key=left_out)
-
-
-def list_speed_up_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
-    names = words.name_rows_apart(report, [speed_up.claim.candidate for speed_up in finding.speed_ups])
-    return [
-        {
-            "name": name,
-            **vega.make_ratio_row(speed_up.claim),
-            "ideal": speed_up.devices / speed_up.baseline_devices,
-            "efficiency": f"{words.format_percent(speed_up.efficiency)} efficiency",
-            "is_weak": speed_up.same_batch_a_device,
-        }
-        for speed_up, name in zip(finding.speed_ups, names, strict=True)
-    ]
 
 
 def draw_scaling_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
@@ -302,7 +300,17 @@ NETWORKS_HEIGHT = 320
 def draw_networks(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     """The picture; None where no network's size is known, or only one's. Above 1 more devices are faster, below they
     are slower; the ideal is a dashed line."""
-    points, left_out = vega.limit_rows(list_network_points(report, finding))
+    points, left_out = vega.limit_rows(
+        [
+            {
+                "name": words.name_network(report, claim.candidate),
+                "gmacs": gmacs,
+                **vega.make_ratio_row(claim),
+            }
+            for claim in finding.claims
+            if (gmacs := report.figures[claim.candidate]["gmacs_per_image"])
+        ]
+    )
     if len(points) < 2:
         return None
     powers = [10.0**power for power in range(-5, 5)]
@@ -348,19 +356,6 @@ def draw_networks(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     ]  # fmt: skip
     panel = vega.make_panel(layers, points, height=NETWORKS_HEIGHT)
     return vega.compose_finding_picture(report, finding, [panel], margin=vega.NUMBERS, key=left_out)
-
-
-def list_network_points(report: Report, finding: NetworkSizeFinding) -> list[Row]:
-    """A point a network: its size in GMACs, how many times as fast, the 95 % interval, how sure."""
-    return [
-        {
-            "name": words.name_network(report, claim.candidate),
-            "gmacs": report.figures[claim.candidate]["gmacs_per_image"],
-            **vega.make_ratio_row(claim),
-        }
-        for claim in finding.claims
-        if report.figures[claim.candidate]["gmacs_per_image"]
-    ]
 
 
 def draw_crossover_band(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
@@ -580,6 +575,8 @@ POWERS = (50, 100, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 4000)
 """Watts of lines of equal power; those near the points are drawn."""
 EPOCH_FIELDS = ("model", "width", "input_size", "train_images")
 """Fields that say what an epoch computes: of another network, or of fewer images, less energy is no saving."""
+COLOURED_FIELDS = ("gpus", "ranks", "nodes", "strategy")
+"""Fields by which points are coloured."""
 MOST_POINTS = 300
 """More make files large."""
 ENERGY_HEIGHT = 320
@@ -605,7 +602,7 @@ def draw_energy(report: Report) -> Vega | None:
         {
             "seconds": report.figures[row]["epoch_time_s"],
             "joules": report.figures[row]["energy_j"],
-            "series": name_devices_and_strategy(report, row),
+            "series": words.name_row({name: report.labels[row].get(name) for name in COLOURED_FIELDS}),
             "name": names[row],
             "is_best": row in front,
         }
@@ -656,12 +653,6 @@ def find_pareto_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[i
         if not front or figures[row]["energy_j"] < figures[front[-1]]["energy_j"]:
             front.append(row)
     return front
-
-
-def name_devices_and_strategy(report: Report, row: int) -> str:
-    """Devices and strategy of a row, by which points are coloured."""
-    names = ("gpus", "ranks", "nodes", "strategy")
-    return words.name_row({name: report.labels[row].get(name) for name in names})
 
 
 def make_linear_or_log_axis(field: str, points: Sequence[Row], *, is_log: bool) -> Vega:
