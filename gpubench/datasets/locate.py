@@ -58,12 +58,7 @@ def make_user_folder_path(data: str) -> Path | None:
 
 
 def ensure_variant_files(
-    data: str,
-    files: Files,
-    size: int,
-    without: frozenset[str] = NOTHING,
-    *,
-    progress: Progress | None = None,
+    data: str, files: Files, size: int, without: frozenset[str] = NOTHING, *, progress: Progress | None = None
 ) -> Path:
     """Sees to it that the files a variant reads lie on disk, and returns their folder.
 
