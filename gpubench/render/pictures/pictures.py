@@ -412,7 +412,7 @@ def draw_ways(report: Report, finding: VersusFinding) -> Vega | None:
     for head, is_right_aligned in zip(heads, (is_left, not is_left), strict=True):
         side = {"align": "right", "dx": -2} if is_right_aligned else {"align": "left", "dx": 2}
         layers.append(
-            vega.make_text_layer({"x": x, "y": y, "color": color}, [head], "series", dy=-16, **side, **bold)
+            vega.make_text_layer({"x": x, "y": y, "color": color}, [head], "series", **side, dy=-16, **bold)
         )
     layers.append(vega.make_text_layer({"y": y}, rows, "ratio", align="left", x="width", dx=16, **bold))
     panel = vega.make_panel(layers, width=vega.NARROW, height=WAYS_ROW_HEIGHT * len(rows))
@@ -632,13 +632,13 @@ def draw_energy(report: Report) -> Vega | None:
         "opacity": {"condition": {"test": "datum.is_best", "value": 1}, "value": 0.6},
     }
     place = {"x": x, "y": y}
-    name: Vega = {"field": "name", "align": "left", "color": vega.COLORS[6]}
+    ink = vega.COLORS[6]
     layers = [
         *draw_power_lines(points, x, y),
         vega.make_layer("line", place, best, color=vega.CONTEXT, strokeDash=[4, 3]),
         vega.make_layer("point", marks, filled=True),
-        vega.make_text_layer(place, best[:1], dx=10, dy=-10, **name),
-        vega.make_text_layer(place, best[1:][-1:], dx=4, dy=16, **name),
+        vega.make_text_layer(place, best[:1], "name", align="left", dx=10, dy=-10, color=ink),
+        vega.make_text_layer(place, best[1:][-1:], "name", align="left", dx=4, dy=16, color=ink),
     ]
     title = words.format_energy_title(report, rows, front)
     panel = vega.make_panel(layers, points, height=ENERGY_HEIGHT)
