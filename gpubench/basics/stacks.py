@@ -24,6 +24,7 @@ import psutil
 import gpubench
 from gpubench.basics.quoted import clean_line
 from gpubench.basics.regular_file import read_regular_file
+from gpubench.basics.words import format_list
 
 ASK = signal.SIGRTMIN + 13
 """A real-time signal, which hardly anybody uses. Only processes that said they hear it are sent one."""
@@ -37,11 +38,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function
 _IDLE_LOADER = re.compile(r"in _worker_loop$", re.MULTILINE)
 """torch's own loop in a loader worker; what lies further in is that worker's work."""
 _GPUBENCH_FOLDER = str(Path(gpubench.__file__).parent)
-_LIBRARIES = (
-    *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    "<",
-)
-
+_LIBRARIES = (*(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")), "<")
 
 _folder: Path | None = None
 """Where this process answers, and those that it forks."""
@@ -99,13 +96,9 @@ def find_user_frame(text: str) -> str:
         main = main[: idle.start()]
     for line in main.splitlines():
         frame = _FRAME.match(line)
-        if frame and _is_user_code(frame["file"]):
+        if frame and (frame["file"].startswith(_GPUBENCH_FOLDER) or not frame["file"].startswith(_LIBRARIES)):
             return clean_line(f"{Path(frame['file']).name}:{frame['line']} {frame['function']}", 100)
     return ""
-
-
-def _is_user_code(file: str) -> bool:
-    return file.startswith(_GPUBENCH_FOLDER) or not file.startswith(_LIBRARIES)
 
 
 def request_stacks(scratch: Path, alive: Iterable[psutil.Process]) -> list[ProcessStack]:
@@ -179,13 +172,8 @@ def describe_stacks(stacks: Sequence[ProcessStack]) -> str:
             by_place.setdefault(stack.place, []).append(stack.name)
     words = []
     for place, names in by_place.items():
+        who = format_list(names) if len(names) <= 4 else f"{names[0]} and {len(names) - 1} others"
         where = f"in {place}" if ":" in place else place
-        words.append(f"{_join_names(names)} {'was' if len(names) == 1 else 'were'} {where}")
+        words.append(f"{who} {'was' if len(names) == 1 else 'were'} {where}")
     more = f"; and {len(words) - 4} more, in the log" if len(words) > 4 else ""
     return "; ".join(words[:4]) + more
-
-
-def _join_names(names: Sequence[str]) -> str:
-    if len(names) > 4:
-        return f"{names[0]} and {len(names) - 1} others"
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

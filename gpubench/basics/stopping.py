@@ -21,9 +21,7 @@ _FRESH_LINE = "\r\x1b[2K\x1b[?25h"
 class StopListener:
     """Call it to ask whether to stop."""
 
-    def __init__(
-        self, before_exit: Sequence[Callable[[], None]], first: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, before_exit: Sequence[Callable[[], None]], first: Callable[[], None]) -> None:
         self.signal: int | None = None
         self._before_exit = before_exit
         self._first = first

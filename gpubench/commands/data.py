@@ -9,10 +9,10 @@ from pathlib import Path
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.stopping import unwind_on_signals
-from gpubench.datasets import bad_images, locate
+from gpubench.datasets import bad_images, copies, locate
 from gpubench.datasets import make as making
-from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.folder import collect_folder_facts
 from gpubench.plan.experiment import parse_bad_images_policy
 from gpubench.render.progress_bar import show_progress
 from gpubench.results.whole_file import write_whole
@@ -36,16 +36,13 @@ def _print_data_facts(facts: DataFacts) -> None:
 def make(folder: Path | None, *, images: int, val_images: int | None, classes: int, seed: int) -> None:
     """`gpubench data make`. `val_images`: None: as many as go with so many for training."""
     val_images = making.choose_val_count(images) if val_images is None else val_images
-    where = folder or making.make_procedural_root_path(
-        making.make_procedural_marker(images, val_images, classes, seed)
-    )
+    recipe = making.make_procedural_marker(images, val_images, classes, seed)
+    where = folder or making.make_procedural_root_path(recipe)
     with (
         unwind_on_signals(*STOPPED),
         show_progress("making images", work=f"making images in {where}") as progress,
     ):
-        facts = making.make_procedural_images(
-            folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
-        )
+        facts = making.make_procedural_images(recipe, where, progress=progress)
     _print_data_facts(facts)
 
 
@@ -63,7 +60,8 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     without = [image.path for image in unusable]
     work = f"resizing {source} to {size} pixels a side in {target}"
     with unwind_on_signals(*STOPPED), show_progress("resizing", work=work) as progress:
-        facts = resizing.resize_folder(source, target, size=size, progress=progress, without=without)
+        copies.make_copy("resized", source, target, size=size, progress=progress, without=without)
+        facts = collect_folder_facts(target.absolute())
     names = target / NAMES if unusable else None
     if names is not None:
         write_whole(names, bad_images.format_bad_images_file(unusable))

@@ -7,10 +7,9 @@ import os
 from rich.console import Console
 
 from gpubench.basics.errors import UnusableError
-from gpubench.doctor import answer
-from gpubench.doctor.checks import run_checks
+from gpubench.doctor import checks
 from gpubench.doctor.context import CheckContext, TorchReport, select_gpus_usable_together
-from gpubench.doctor.probe import TorchProbe
+from gpubench.doctor.torch_works import open_torch_probe
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import read_experiment
@@ -22,11 +21,11 @@ def doctor(*, as_json: bool) -> int:
     nvml = open_nvml()
     machine = environment.make_machine(nvml)
     waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
-    with TorchProbe([gpu.uuid for gpu in select_gpus_usable_together(machine.gpus)]) as probe:
+    with open_torch_probe([gpu.uuid for gpu in select_gpus_usable_together(machine.gpus)]) as read_report:
 
         def ask_torch() -> TorchReport:
             with waiting:
-                return probe.read_report()
+                return read_report()
 
         context = CheckContext(
             nvml=nvml,
@@ -36,8 +35,8 @@ def doctor(*, as_json: bool) -> int:
             ask_torch=ask_torch,
         )
         if as_json:
-            findings = list(run_checks(context))
-            print(answer.format_json(findings))
+            findings = list(checks.run_checks(context))
+            print(checks.format_json(findings))
         else:
-            findings = answer.print_findings(run_checks(context), Console(highlight=False))
+            findings = checks.print_findings(checks.run_checks(context), Console(highlight=False))
     return UnusableError.exit_code if any(finding.forbids for finding in findings) else 0

@@ -22,7 +22,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import escape_unprintable
 from gpubench.basics.regular_file import read_regular_file
 from gpubench.datasets import folder
-from gpubench.datasets.home import ensure_writable_folder, make_data_home_path
+from gpubench.datasets.marker import ensure_writable_folder, make_data_home_path
 from gpubench.datasets.pool import Progress, map_on_cpus
 
 VERSION = 1
@@ -63,22 +63,17 @@ def find_bad_images(root: Path, progress: Progress | None = None) -> tuple[BadIm
     if broken is None:
         ensure_writable_folder(kept.parent)
         files = [line.partition("\0")[0] for line in key_lines[1:]]
-        broken = _try_reading_files(root, files, progress)
+        reasons = map_on_cpus(
+            TRY,
+            [f"{root}/{path}" for path in files],
+            shared={},
+            progress=progress,
+            stall_s=IMPORT_LIMIT_S,
+            silent=True,  # the decoders' libraries have their say about each such file
+        )
+        broken = {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
         _write_kept_outcome(kept, broken)
     return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
-
-
-def _try_reading_files(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
-    """Path -> why it is bad."""
-    reasons = map_on_cpus(
-        TRY,
-        [f"{root}/{path}" for path in files],
-        shared={},
-        progress=progress,
-        stall_s=IMPORT_LIMIT_S,
-        silent=True,  # the decoders' libraries have their say about each such file
-    )
-    return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
 
 
 def _stat_or_describe_problem(path: str) -> os.stat_result | str:

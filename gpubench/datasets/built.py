@@ -11,45 +11,42 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.datasets import marker
-from gpubench.datasets.home import ensure_writable_folder
+from gpubench.datasets import folder, marker
 from gpubench.datasets.marker import FolderMarker
 from gpubench.datasets.pool import LOOK_S, Progress
 
 
 def ensure_folder_built(
-    place: Path,
-    wanted: FolderMarker,
-    *,
-    complete: Callable[[Path], bool],
-    fill: Callable[[Path], None],
-    progress: Progress | None = None,
+    place: Path, wanted: FolderMarker, fill: Callable[[Path], None], progress: Progress | None = None
 ) -> None:
     """Sees to it that the folder `place` is there as `wanted`; `fill` is given an empty folder to write into.
 
-    Any number of processes may call it at once: one builds, the others wait and find it done. `complete` says whether a
-    marked folder still has all its files. `progress` is called while it waits, too. Nothing half-built is left behind,
-    and what a killed process of this host has left of `place` goes. Raises UsageError where something else lies at
-    `place`, UnusableError where it can't be written or has changed since it was made.
+    Any number of processes may call it at once: one builds, the others wait and find it done. `progress` is called
+    while it waits, too. Nothing half-built is left behind, and what a killed process of this host has left of `place`
+    goes. Raises UsageError where something else lies at `place`, UnusableError where it can't be written or has changed
+    since it was made.
     """
-    if is_folder_built(place, wanted, complete):
+    if is_folder_built(place, wanted):
         return
-    ensure_writable_folder(place.parent)
-
-    def waiting() -> None:
-        if progress is not None:
-            progress(0, wanted.train_images + wanted.val_images)
-
-    with _hold_lock(place, waiting):
-        if is_folder_built(place, wanted, complete):
+    marker.ensure_writable_folder(place.parent)
+    # With the host in its name: locks do not always reach across the nodes of a shared file system.
+    prefix = f".{place.name}.partial-{os.uname().nodename}-"
+    partial = place.parent / f"{prefix}{os.getpid()}"
+    with _hold_lock(place, lambda: progress and progress(0, sum(wanted.counts.values()))):
+        if is_folder_built(place, wanted):
             return
-        _remove_partial_builds(place)
-        partial = place.parent / f"{_make_partial_prefix(place)}{os.getpid()}"
+        for path in place.parent.iterdir():
+            if path.name.startswith(prefix):  # of a build that was killed: nobody else on this host is at it
+                shutil.rmtree(path, ignore_errors=True)
         try:
             partial.mkdir()
             fill(partial)
             wanted.write(partial)
-            _move_into_place(partial, place, wanted)
+            try:
+                partial.rename(place)
+            except OSError:
+                if not _is_marked(place, wanted):  # another node may have been first
+                    raise
         except OSError as error:
             advice = "free some room, or set GPUBENCH_DATA to a larger disk"
             raise UnusableError(f"can't write {place}: {error.strerror or error}; {advice}") from error
@@ -57,34 +54,37 @@ def ensure_folder_built(
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def is_folder_built(place: Path, wanted: FolderMarker, complete: Callable[[Path], bool]) -> bool:
+def is_folder_built(place: Path, wanted: FolderMarker) -> bool:
     """Whether `place` is as wanted. Raises as `ensure_folder_built` where something else, or a part, is there."""
-    present = marker.read_marker(place)
-    if present is not None and present.fingerprint == wanted.fingerprint:
-        if complete(place):
+    if _is_marked(place, wanted):
+        if is_complete(place):
             return True
         raise UnusableError(
             f"{place} has lost or gained files since it was made: remove it, or name another folder"
         )
-    if place.is_dir() and not any(place.iterdir()):
+    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
         return False
-    if place.exists():
-        raise UsageError(
-            f"{place} is there already and holds something else: remove it, or name another folder"
-        )
-    return False
+    raise UsageError(f"{place} is there already and holds something else: remove it, or name another folder")
 
 
-def _make_partial_prefix(place: Path) -> str:
-    # With the host in its name: locks do not always reach across the nodes of a shared file system.
-    return f".{place.name}.partial-{os.uname().nodename}-"
+def _is_marked(place: Path, wanted: FolderMarker) -> bool:
+    present = marker.read_marker(place)
+    return present is not None and present.fingerprint == wanted.fingerprint
 
 
-def _remove_partial_builds(place: Path) -> None:
-    """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
-    for path in place.parent.iterdir():
-        if path.name.startswith(_make_partial_prefix(place)):
-            shutil.rmtree(path, ignore_errors=True)
+def is_complete(place: Path) -> bool:
+    """Whether a folder that gpubench made has all that its marker says: its images, or its arrays in full length."""
+    made = marker.read_marker(place)
+    if made is None:
+        return False
+    if made.recipe != "decoded":
+        return folder.count_images(folder.list_images_by_split(place)) == made.counts
+    if made.size is None:
+        return False
+    lengths = {place / f"{split}.u8": count * 3 * made.size**2 for split, count in made.counts.items()}
+    return all(file.is_file() and file.stat().st_size == length for file, length in lengths.items()) and all(
+        (place / f"{split}-labels.npy").is_file() for split in made.counts
+    )
 
 
 def format_bytes(size: int) -> str:
@@ -92,25 +92,23 @@ def format_bytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 95_000_000 else f"{max(size / 1e6, 0.1):.1f} MB"
 
 
-def _move_into_place(partial: Path, place: Path, wanted: FolderMarker) -> None:
-    try:
-        partial.rename(place)
-    except OSError:
-        # Another node may have been first.
-        present = marker.read_marker(place)
-        if present is None or present.fingerprint != wanted.fingerprint:
-            raise
-
-
 @contextlib.contextmanager
-def _hold_lock(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of `place`, a file beside it, which stays. `waiting` is called while another has it."""
+def _hold_lock(place: Path, wait: Callable[[], object]) -> Iterator[None]:
+    """Holds the lock of `place`, a file beside it, which stays. `wait` is called while another has it."""
     path = place.parent / f".{place.name}.lock"
     descriptor = _open_lock(path)
     try:
-        while not _try_lock(path, descriptor):
-            waiting()
-            time.sleep(LOOK_S)
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                wait()
+                time.sleep(LOOK_S)
+            except OSError as error:
+                raise UnusableError(
+                    f"can't lock {path}: {error.strerror}; set GPUBENCH_DATA to another disk"
+                ) from error
         yield
     finally:
         os.close(descriptor)
@@ -126,15 +124,3 @@ def _open_lock(path: Path) -> int:
         raise UnusableError(
             f"can't lock {path}: {error.strerror}; or set GPUBENCH_DATA to a folder of your own"
         ) from error
-
-
-def _try_lock(path: Path, descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise UnusableError(
-            f"can't lock {path}: {error.strerror}; set GPUBENCH_DATA to another disk"
-        ) from error
-    return True

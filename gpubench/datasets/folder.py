@@ -87,17 +87,17 @@ def list_images(
 
     With `limit` only that many, spread evenly over the classes. `without` and errors: as in `list_images_by_split`.
     """
-    found_layout = list_images_by_split(root, without)
-    index = {name: k for k, name in enumerate(_list_class_names(found_layout))}
-    folder, images = found_layout[split]
-    labelled_paths = [
-        (f"{folder}/{name}/{path}", index[name]) for name, paths in sorted(images.items()) for path in paths
+    splits = list_images_by_split(root, without)
+    labels = {name: label for label, name in enumerate(_list_class_names(splits))}
+    folder, by_class = splits[split]
+    images = [
+        (f"{folder}/{name}/{path}", labels[name])
+        for name, paths in sorted(by_class.items())
+        for path in paths
     ]
     if limit is None:
-        return labelled_paths
-    return [
-        labelled_paths[k] for k in select_evenly_over_classes([label for _, label in labelled_paths], limit)
-    ]
+        return images
+    return [images[place] for place in select_evenly_over_classes([label for _, label in images], limit)]
 
 
 def select_evenly_over_classes(labels: Sequence[int], limit: int) -> list[int]:
@@ -119,13 +119,14 @@ def collect_folder_facts(root: str | os.PathLike[str], without: Collection[str] 
     """
     top = Path(root).absolute()
     splits = list_images_by_split(top, without)
-    counts = _count_images(splits)
-    folder_marker = marker.read_marker(top)
-    if folder_marker is not None and _has_marked_counts(folder_marker, counts):
-        return replace(make_facts_from_marker(folder_marker, str(root), top), skipped_images=len(without))
-    all_there = (
-        folder_marker is not None
-        and sum(counts.values()) + len(without) == folder_marker.train_images + folder_marker.val_images
+    counts = count_images(splits)
+    made = marker.read_marker(top)
+    if made is not None and made.counts == counts:
+        return replace(make_facts_from_marker(made, str(root), top), skipped_images=len(without))
+    lacks_bad_images_alone = (
+        made is not None
+        and len(without) > 0
+        and sum(counts.values()) + len(without) == sum(made.counts.values())
     )
     return DataFacts(
         name=str(root),
@@ -135,7 +136,7 @@ def collect_folder_facts(root: str | os.PathLike[str], without: Collection[str] 
         train_images=counts["train"],
         val_images=counts["val"],
         num_classes=len(_list_class_names(splits)),
-        size=folder_marker.size if folder_marker is not None and without and all_there else None,
+        size=made.size if made is not None and lacks_bad_images_alone else None,
         skipped_images=len(without),
     )
 
@@ -155,29 +156,16 @@ def make_facts_from_marker(folder_marker: marker.FolderMarker, name: str, root: 
 
 
 def _hold_out_validation(folder: str, images: Images) -> Layout:
-    last = HOLD_OUT - 1
-    return {
-        "train": (
-            folder,
-            {c: [p for k, p in enumerate(ps) if k % HOLD_OUT != last] for c, ps in images.items()},
-        ),
-        "val": (folder, {c: ps[last::HOLD_OUT] for c, ps in images.items()}),
+    held_out = {name: paths[HOLD_OUT - 1 :: HOLD_OUT] for name, paths in images.items()}
+    kept = {
+        name: [path for place, path in enumerate(paths, 1) if place % HOLD_OUT]
+        for name, paths in images.items()
     }
+    return {"train": (folder, kept), "val": (folder, held_out)}
 
 
-def has_all_marked_images(root: Path) -> bool:
-    """Whether a folder that gpubench made still has as many images as its marker says."""
-    folder_marker = marker.read_marker(root)
-    return folder_marker is not None and _has_marked_counts(
-        folder_marker, _count_images(list_images_by_split(root))
-    )
-
-
-def _has_marked_counts(folder_marker: marker.FolderMarker, counts: dict[str, int]) -> bool:
-    return counts == {"train": folder_marker.train_images, "val": folder_marker.val_images}
-
-
-def _count_images(splits: Layout) -> dict[str, int]:
+def count_images(splits: Layout) -> dict[str, int]:
+    """Split -> how many images it has."""
     return {split: sum(map(len, images.values())) for split, (_, images) in splits.items()}
 
 
@@ -191,9 +179,8 @@ def _list_images_by_class(folder: Path, left_out: AbstractSet[str] | None) -> Im
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
     paths_by_class = {name: sorted(_walk_image_paths(f"{folder}/{name}", "", (), left_out)) for name in names}
-    for name in [name for name, paths in paths_by_class.items() if left_out and not paths]:
-        lost = [path for path in left_out or () if path.startswith(f"{folder}/{name}/")]
-        if lost:
+    for name, paths in paths_by_class.items():
+        if not paths and any(path.startswith(f"{folder}/{name}/") for path in left_out or ()):
             raise UsageError(
                 f"no image of the class {folder}/{name} can be decoded: repair them, or remove it"
             )
@@ -234,31 +221,21 @@ def _is_entry_kind(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> b
 
 def _list_image_paths(splits: Layout) -> list[str]:
     """Absolute paths of all images, in order."""
-    return sorted(
-        {
-            f"{folder}/{name}/{path}"
-            for folder, images in splits.values()
-            for name, ps in images.items()
-            for path in ps
-        }
-    )
+    classes = [(f"{top}/{name}", paths) for top, images in splits.values() for name, paths in images.items()]
+    return sorted({f"{folder}/{path}" for folder, paths in classes for path in paths})
 
 
 def _hash_paths_and_sizes(top: Path, splits: Layout) -> str:
+    """16 hex digits. Raises UnusableError for an image that can't be read."""
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
     for path in _list_image_paths(splits):
-        digest.update(f"{path[cut:]}\0{_get_file_size(path)}\n".encode(errors="surrogateescape"))
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except OSError as error:
+            raise UnusableError(f"can't read the image {path}: {error.strerror}") from error
+        # Only where the mode leaves it open: asking costs as much as all the rest.
+        if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+            raise UnusableError(f"can't read the image {path}: no permission")
+        digest.update(f"{path[cut:]}\0{status.st_size}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
-
-
-def _get_file_size(path: str) -> int:
-    """Bytes of an image. Raises UnusableError where it can't be read."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError as error:
-        raise UnusableError(f"can't read the image {path}: {error.strerror}") from error
-    # Only where the mode leaves it open: asking costs as much as all the rest.
-    if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
-        raise UnusableError(f"can't read the image {path}: no permission")
-    return status.st_size

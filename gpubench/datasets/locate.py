@@ -12,20 +12,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
-from gpubench.datasets import built, decoded, folder, make, marker, resize
+from gpubench.datasets import built, copies, folder, make, marker
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import make_data_home_path
-from gpubench.datasets.marker import FolderMarker
+from gpubench.datasets.marker import FolderMarker, make_data_home_path
 from gpubench.datasets.pool import Progress
 from gpubench.schema import catalog
 from gpubench.schema.catalog import Files
 
 _PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
-
-
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -37,8 +33,16 @@ def collect_data_facts(data: str, without: frozenset[str] = NOTHING) -> DataFact
     """
     if (recipe := _parse_procedural_recipe(data)) is not None:
         return folder.make_facts_from_marker(recipe, data, make.make_procedural_root_path(recipe))
-    if data in catalog.NAMED_DATA:
-        return _make_named_facts(data)
+    if (known := catalog.NAMED_DATA.get(data)) is not None:
+        return DataFacts(
+            name=data,
+            kind="named",
+            fingerprint=data,
+            train_images=known.train_images,
+            val_images=known.val_images,
+            num_classes=known.num_classes,
+            size=known.size,
+        )
     if "/" not in data and not Path(data).exists():
         raise make_unknown_name_error(
             "data", data, (catalog.PROCEDURAL, *catalog.NAMED_DATA, "or a path with a slash")
@@ -54,19 +58,14 @@ def make_user_folder_path(data: str) -> Path | None:
 
 
 def ensure_variant_files(
-    data: str,
-    files: Files,
-    size: int,
-    without: frozenset[str] = NOTHING,
-    *,
-    progress: Progress | None = None,
+    data: str, files: Files, size: int, without: frozenset[str] = NOTHING, *, progress: Progress | None = None
 ) -> Path:
     """Sees to it that the files a variant reads lie on disk, and returns their folder.
 
     `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
     reads them: theirs is the folder to fetch them into. `none` needs nothing on disk. Copies lack the images of
-    `without`; a folder that is read itself has them still. Raises as `collect_data_facts`, `make`,
-    `resize_folder` and `decode_folder` do.
+    `without`; a folder that is read itself has them still. Raises as `collect_data_facts`, `make_procedural_images`
+    and `make_copy` do.
     """
     if data in catalog.NAMED_DATA:
         return make_data_home_path() / "torchvision"
@@ -74,14 +73,12 @@ def ensure_variant_files(
         return make_data_home_path()
     if (recipe := _parse_procedural_recipe(data)) is not None:
         source = make.make_procedural_root_path(recipe)
-        make.make_images_from_recipe(recipe, source, progress=progress)
+        make.make_procedural_images(recipe, source, progress=progress)
     else:
         source = Path(str(collect_data_facts(data, without).root))
     if files == "full" or (files == "resized" and _is_resized_copy(source, size)):
         return source
-    if files == "resized":
-        return Path(str(resize.resize_folder(source, size=size, progress=progress, without=without).root))
-    return decoded.decode_folder(source, size=size, progress=progress, without=without)
+    return copies.make_copy(files, source, size=size, progress=progress, without=without)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,20 +108,14 @@ def plan_making_steps(
     steps = []
     if (recipe := _parse_procedural_recipe(data)) is not None:
         place = make.make_procedural_root_path(recipe)
-        if not built.is_folder_built(place, recipe, folder.has_all_marked_images):
+        if not built.is_folder_built(place, recipe):
             need = make.estimate_procedural_bytes(recipe)
             steps.append(MakingStep(what=f"{count} to make", place=place, estimate_bytes=need))
-    copy: ModuleType | None = decoded if files == "decoded" else None
-    if files == "resized" and not _is_resized_copy(Path(str(facts.root)), size):
-        copy = resize
-    if copy is not None:
-        place, is_complete = (
-            copy.COPY.make_root_path(facts, size),
-            getattr(copy, "is_complete", folder.has_all_marked_images),
-        )
-        if not built.is_folder_built(place, copy.COPY.make_marker(facts, size), is_complete):
-            verb = "decode" if copy is decoded else "resize"
-            what, need = f"{count} to {verb} to {size}×{size}", copy.estimate_bytes(facts, size)
+    if files != "full" and not (files == "resized" and _is_resized_copy(Path(str(facts.root)), size)):
+        place = copies.make_copy_path(files, facts, size)
+        if not built.is_folder_built(place, copies.make_copy_marker(files, facts, size)):
+            what = f"{count} to {'decode' if files == 'decoded' else 'resize'} to {size}×{size}"
+            need = copies.estimate_copy_bytes(files, facts, size)
             steps.append(MakingStep(what=what, place=place, estimate_bytes=need))
     return steps
 
@@ -147,21 +138,7 @@ def _parse_procedural_recipe(data: str) -> FolderMarker | None:
     return make.make_procedural_marker(images, make.choose_val_count(images), size=size)
 
 
-def _make_named_facts(name: str) -> DataFacts:
-    known = catalog.NAMED_DATA[name]
-    return DataFacts(
-        name=name,
-        kind="named",
-        root=None,
-        fingerprint=name,
-        train_images=known.train_images,
-        val_images=known.val_images,
-        num_classes=known.num_classes,
-        size=known.size,
-    )
-
-
 def _is_resized_copy(source: Path, size: int) -> bool:
     """Whether the folder is itself such a copy."""
     copy_marker = marker.read_marker(source)
-    return copy_marker is not None and copy_marker.recipe == resize.COPY.recipe and copy_marker.size == size
+    return copy_marker is not None and copy_marker.recipe == "resized" and copy_marker.size == size

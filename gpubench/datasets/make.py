@@ -7,8 +7,7 @@ from pathlib import Path
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import make_data_home_path
-from gpubench.datasets.marker import FolderMarker
+from gpubench.datasets.marker import FolderMarker, make_data_home_path
 from gpubench.datasets.pool import Progress, map_on_cpus
 
 RECIPE = "procedural"
@@ -46,17 +45,13 @@ def make_procedural_marker(
         recipe=RECIPE,
         version=VERSION,
         parameters={
-            "images": images,
-            "val_images": val_images,
-            "classes": classes,
-            "seed": seed,
-            "size": list(size),
+            "images": images, "val_images": val_images, "classes": classes, "seed": seed, "size": list(size),
         },
         train_images=images,
         val_images=val_images,
         num_classes=classes,
         size=None,
-    )
+    )  # fmt: skip
 
 
 def choose_val_count(images: int) -> int:
@@ -70,10 +65,8 @@ def make_procedural_root_path(marker: FolderMarker) -> Path:
     width, height = parameters["size"]
     side = "" if (width, height) == SIZE else f"-{width}x{height}"
     images = f"{parameters['images']}+{parameters['val_images']}"
-    return (
-        make_data_home_path()
-        / f"{RECIPE}-{images}-{parameters['classes']}{side}-s{parameters['seed']}-v{VERSION}"
-    )
+    name = f"{RECIPE}-{images}-{parameters['classes']}{side}-s{parameters['seed']}-v{VERSION}"
+    return make_data_home_path() / name
 
 
 def estimate_procedural_bytes(marker: FolderMarker) -> int:
@@ -83,33 +76,17 @@ def estimate_procedural_bytes(marker: FolderMarker) -> int:
 
 
 def make_procedural_images(
+    recipe: FolderMarker,
     root: Path | None = None,
     *,
-    images: int = IMAGES,
-    val_images: int = VAL_IMAGES,
-    classes: int = CLASSES,
-    seed: int = SEED,
-    size: tuple[int, int] = SIZE,
     progress: Progress | None = None,
     processes: int | None = None,
 ) -> DataFacts:
     """Makes ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg; at once where they are made already.
 
-    `size` is (width, height) in pixels of the common image. `progress` is called with (images done, images in
-    all). Raises UsageError where something else lies at `root`, UnusableError where it can't be written.
+    `recipe`: of `make_procedural_marker`. `progress` is called with (images done, images in all). Raises UsageError
+    where something else lies at `root`, UnusableError where it can't be written.
     """
-    return make_images_from_recipe(
-        make_procedural_marker(images, val_images, classes, seed, size), root, progress, processes
-    )
-
-
-def make_images_from_recipe(
-    recipe: FolderMarker,
-    root: Path | None = None,
-    progress: Progress | None = None,
-    processes: int | None = None,
-) -> DataFacts:
-    """Makes the images of a recipe that is known already."""
     root = make_procedural_root_path(recipe) if root is None else root.absolute()
     classes = recipe.num_classes
 
@@ -117,26 +94,14 @@ def make_images_from_recipe(
         # Heavy (numpy, Pillow), and not needed where the images are there already.
         from gpubench.datasets.procedural import make_class_name
 
-        counts = {"train": recipe.train_images, "val": recipe.val_images}
-        for split, count in counts.items():
+        for split, count in recipe.counts.items():
             for label in range(min(classes, count)):
                 (partial / split / make_class_name(label, classes)).mkdir(parents=True)
-        shared = {
-            "root": str(partial),
-            "seed": recipe.parameters["seed"],
-            "classes": classes,
-            "size": recipe.parameters["size"],
-        }
-        tasks = [(split, index) for split, count in counts.items() for index in range(count)]
-        map_on_cpus(
-            "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
-        )
+        shared = {"root": str(partial), "seed": recipe.parameters["seed"], "classes": classes,
+                  "size": recipe.parameters["size"]}  # fmt: skip
+        tasks = [(split, index) for split, count in recipe.counts.items() for index in range(count)]
+        target = "gpubench.datasets.procedural:write"
+        map_on_cpus(target, tasks, shared=shared, processes=processes, progress=progress)
 
-    built.ensure_folder_built(
-        root,
-        recipe,
-        complete=folder.has_all_marked_images,
-        fill=fill,
-        progress=progress,
-    )
+    built.ensure_folder_built(root, recipe, fill, progress)
     return folder.collect_folder_facts(root)

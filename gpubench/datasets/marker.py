@@ -1,19 +1,48 @@
-"""The file that says what a folder was made from: the last thing written, without it nothing is finished."""
+"""What gpubench makes from images: the folder that holds it all, and the file that says what a folder was made from.
+
+That file is the last thing written: without it nothing is finished.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench.basics.errors import UsageError
-from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.home import make_data_home_path
+from gpubench.basics.errors import UnusableError
 
 NAME = "gpubench-data.json"
+
+
+def make_data_home_path() -> Path:
+    """Where data sets are made and kept: $GPUBENCH_DATA, else gpubench/data in the user's cache folder.
+
+    The folder need not exist yet. Raises UnusableError where there is neither the variable nor a home.
+    """
+    if named := os.environ.get("GPUBENCH_DATA"):
+        return Path(named).expanduser().absolute()
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache).absolute() / "gpubench" / "data"
+    try:
+        return Path.home() / ".cache" / "gpubench" / "data"
+    except RuntimeError as error:
+        raise UnusableError("no home folder to keep images in: set GPUBENCH_DATA to a folder") from error
+
+
+def ensure_writable_folder(folder: Path) -> None:
+    """Makes `folder` if need be. Raises UnusableError unless files can be written into it."""
+    reason = "no permission"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise UnusableError(f"can't write into {folder} ({reason}): set GPUBENCH_DATA to a folder with room")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +67,11 @@ class FolderMarker:
         content = {"recipe": self.recipe, "version": self.version, **self.parameters}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Split -> how many images it has."""
+        return {"train": self.train_images, "val": self.val_images}
+
     def write(self, folder: Path) -> None:
         """Leaves the marker in `folder`."""
         values = {**asdict(self), "fingerprint": self.fingerprint}
@@ -53,30 +87,3 @@ def read_marker(folder: Path) -> FolderMarker | None:
         return marker if marker.fingerprint == fingerprint else None
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SquareCopyKind:
-    """One way to make such copies."""
-
-    recipe: str
-    """What becomes of the images: they are `resized` or `decoded`."""
-    version: int
-
-    def make_marker(self, source: DataFacts, size: int) -> FolderMarker:
-        """What the finished copy will say of itself. Raises UsageError for a size that can't be."""
-        if size < 1:
-            raise UsageError(f"images can't be {self.recipe} to {size} pixels: ask for 1 or more")
-        return FolderMarker(
-            recipe=self.recipe,
-            version=self.version,
-            parameters={"source": source.fingerprint, "size": size},
-            train_images=source.train_images,
-            val_images=source.val_images,
-            num_classes=source.num_classes,
-            size=size,
-        )
-
-    def make_root_path(self, source: DataFacts, size: int) -> Path:
-        """Where the copy lies unless somebody names a folder."""
-        return make_data_home_path() / f"{self.recipe}-{source.fingerprint}-{size}"

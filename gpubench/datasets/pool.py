@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -62,7 +63,7 @@ def map_on_cpus(
     done = 0
     if progress is not None:
         progress(0, len(tasks))
-    with _Workers((target, shared), silent=silent) as workers:
+    with _start_workers(count, (target, shared), silent=silent) as workers:
         busy: dict[Connection, tuple[int, int]] = {}
         since: dict[Connection, float] = {}
 
@@ -72,8 +73,8 @@ def map_on_cpus(
                 worker.send(tasks[start:end])
                 busy[worker], since[worker] = (start, end), time.monotonic()
 
-        for _ in range(count):
-            give(workers.start_worker())
+        for worker in workers:
+            give(worker)
         while busy:
             answers = wait(list(busy), LOOK_S)
             if not answers:
@@ -111,47 +112,37 @@ def _receive_results(worker: Connection, tasks: Sequence[Any]) -> list[Any]:
     return list(answer)
 
 
-class _Workers:
-    """Worker processes and our ends of their channels. All of them end with the block."""
-
-    def __init__(self, order: tuple[str, dict[str, Any]], *, silent: bool) -> None:
-        self._order = order
-        self._stderr = subprocess.DEVNULL if silent else None
-        self._children: dict[Connection, subprocess.Popen[bytes]] = {}
-
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for end in self._children:
-            end.close()
-        for child in self._children.values():
-            child.kill()
-        for child in self._children.values():
-            child.wait()
-
-    def start_worker(self) -> Connection:
-        """Starts one, which knows its target."""
-        our_socket, worker_socket = socket.socketpair()
-        end = Connection(our_socket.detach())
-        with worker_socket:
-            try:
+@contextlib.contextmanager
+def _start_workers(
+    count: int, order: tuple[str, dict[str, Any]], *, silent: bool
+) -> Iterator[list[Connection]]:
+    """Our ends of the channels to worker processes, which know their target. All of them end with the block."""
+    children: dict[Connection, subprocess.Popen[bytes]] = {}
+    try:
+        for _ in range(count):
+            our_socket, worker_socket = socket.socketpair()
+            with our_socket, worker_socket:
                 child = subprocess.Popen(
                     [sys.executable, "-c", _START, str(worker_socket.fileno()), str(os.getpid()), *sys.path],
                     pass_fds=[worker_socket.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=self._stderr,
+                    stderr=subprocess.DEVNULL if silent else None,
                     # A library's threads would only compete with the other workers.
                     env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
                     process_group=0,  # a terminal's Ctrl-C is for the parent alone
                 )
-            except BaseException:
-                end.close()
-                raise
-        self._children[end] = child
-        end.send(self._order)
-        return end
+                end = Connection(our_socket.detach())
+            children[end] = child
+            end.send(order)
+        yield list(children)
+    finally:
+        for end in children:
+            end.close()
+        for child in children.values():
+            child.kill()
+        for child in children.values():
+            child.wait()
 
 
 def serve(descriptor: int, parent_id: int) -> None:
@@ -172,13 +163,11 @@ def serve(descriptor: int, parent_id: int) -> None:
                 parent.send(UnusableError(f"{module} can't be imported: {error}"))
                 return
             while True:
-                parent.send(_run_tasks(work, parent.recv()))
+                tasks = parent.recv()
+                try:
+                    answer: list[Any] | Exception = [work(task) for task in tasks]
+                except Exception as error:  # noqa: BLE001 (raised again in the parent)
+                    answer = error
+                parent.send(answer)
         except (EOFError, ConnectionError):
             return
-
-
-def _run_tasks(work: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any] | Exception:
-    try:
-        return [work(task) for task in tasks]
-    except Exception as error:  # noqa: BLE001 (raised again in the parent)
-        return error

@@ -33,11 +33,6 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int16]
 
 
-def choose_label(index: int, num_classes: int) -> int:
-    """The class of image `index`: they take turns, so that every class has as many images, to one."""
-    return index % num_classes
-
-
 def make_class_name(label: int, num_classes: int) -> str:
     """Folder name of a class; names sort in the order of their labels."""
     shape, texture, _ = _choose_traits(label)
@@ -49,13 +44,15 @@ def draw_image(
 ) -> Image.Image:
     """Image `index` of a split, RGB. Its longer side is the longer of `width` and `height`, in pixels.
 
-    Most images are `width`×`height`, some upright, some of another aspect, as in a collection of photographs.
+    Classes take turns, so that every one has as many images, to one. Most images are `width`×`height`, some upright,
+    some of another aspect, as in a collection of photographs.
     """
     rng = np.random.default_rng([seed, SPLITS.index(split), index])
-    shape, texture, fineness = _choose_traits(choose_label(index, num_classes))
+    label = index % num_classes
+    shape, texture, fineness = _choose_traits(label)
     size = _sample_size(rng, width, height)
     frame = _draw_background(rng, size)
-    hue = (choose_label(index, num_classes) * 0.618 + rng.normal(0, 0.08)) % 1.0
+    hue = (label * 0.618 + rng.normal(0, 0.08)) % 1.0
     members = int(rng.integers(2, 5))
     strangers = int(rng.integers(2, 6))
     # Strangers lie behind most of the time; the last of them may cover a member.
@@ -63,13 +60,14 @@ def draw_image(
         side = int(max(size) * rng.uniform(0.14, 0.42))
         at = (_sample_offset(rng, side, size[0]), _sample_offset(rng, side, size[1]))
         if kind == "m":
-            wave = _sample_wavelength(rng, max(size), fineness)
-            cover = _draw_textured_square(
-                rng, side, texture, wave, hue if rng.random() < 0.85 else rng.random()
-            )
+            wavelength = max(3.0, max(size) * (0.065, 0.04, 0.1)[fineness] * rng.uniform(0.75, 1.35))
+            own_hue = hue if rng.random() < 0.85 else rng.random()
+            cover = _draw_textured_square(rng, side, texture, wavelength, own_hue)
             mask = _draw_class_mask(rng, side, shape)
         else:
-            cover = _draw_mottled_square(rng, side)
+            rough = _sample_noise(rng, side, side)  # without a regular texture
+            colours = _sample_colour(rng), _sample_colour(rng)
+            cover = _draw_lit_square(rng, rough, *colours, _sample_noise(rng, side, side))
             mask = _draw_blob_mask(rng, side)
         _draw_shadow(rng, frame, mask, at)
         frame.paste(cover, at, mask)
@@ -82,11 +80,6 @@ def _sample_offset(rng: np.random.Generator, side: int, length: int) -> int:
     return int(rng.integers(first, max(first + 1, length - side // 2)))
 
 
-def _sample_wavelength(rng: np.random.Generator, longer: int, fineness: int) -> float:
-    """Wavelength of a texture in pixels, for an image whose longer side is `longer`."""
-    return max(3.0, longer * (0.065, 0.04, 0.1)[fineness] * rng.uniform(0.75, 1.35))
-
-
 def encode_jpeg(image: Image.Image) -> bytes:
     """The image as a JPEG file, 4:2:0."""
     out = io.BytesIO()
@@ -97,7 +90,7 @@ def encode_jpeg(image: Image.Image) -> bytes:
 def write(task: tuple[str, int], *, root: str, seed: int, classes: int, size: tuple[int, int]) -> None:
     """Draws one image of (split, index) and writes it into its class's folder below `root`."""
     split, index = task
-    name = make_class_name(choose_label(index, classes), classes)
+    name = make_class_name(index % classes, classes)
     image = draw_image(seed, split, index, classes, *size)
     Path(root, split, name, f"{index:07d}.jpg").write_bytes(encode_jpeg(image))
 
@@ -205,18 +198,10 @@ def _draw_textured_square(
     return _draw_lit_square(rng, pattern, light, dark, bend)
 
 
-def _draw_mottled_square(rng: np.random.Generator, side: int) -> Image.Image:
-    """A square of a rough surface without a regular texture."""
-    rough = _sample_noise(rng, side, side)
-    return _draw_lit_square(
-        rng, rough, _sample_colour(rng), _sample_colour(rng), _sample_noise(rng, side, side)
-    )
-
-
 def _draw_lit_square(
     rng: np.random.Generator, pattern: Ints, light_colour: Ints, dark_colour: Ints, rough: Ints
 ) -> Image.Image:
-    """A square that runs from colour `other` to `one` as `pattern` does from −127 to 127, lit from a side."""
+    """A square that runs from the dark to the light colour as `pattern` does from −127 to 127, lit from a side."""
     side = len(pattern)
     slope_x, slope_y = rng.uniform(-45, 45, 2)
     line = np.linspace(-1, 1, side, dtype=np.float32)

@@ -6,12 +6,9 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
-
-from gpubench.basics.errors import UsageError
 
 QUALITY = 95
 
@@ -67,18 +64,6 @@ def store_square(task: tuple[str, str, int], *, size: int) -> str | None:
     if written != len(planes):
         raise OSError(f"wrote {written} of {len(planes)} bytes of {file}")
     return None
-
-
-def check_none_broken(sources: Sequence[str], reasons: Sequence[str | None]) -> None:
-    """Raises UsageError that counts the broken images and names the first."""
-    broken = [(path, reason) for path, reason in zip(sources, reasons, strict=True) if reason is not None]
-    if broken:
-        path, reason = broken[0]
-        plural = "image" if len(broken) == 1 else "images"
-        raise UsageError(
-            f"{len(broken)} broken {plural}, first: {path} ({reason}); repair or remove them, "
-            "or leave them out with --bad-images skip"
-        )
 
 
 def format_decode_error(error: BaseException) -> str:

@@ -46,23 +46,32 @@ def make_failure(name: str, found: str, remedy: str = "", *, forbids: bool = Fal
     return CheckResult(name=name, verdict="no", found=found, remedy=remedy, forbids=forbids)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class TorchReport:
     """What the child that tried torch said before it ended or came to hold its GPUs."""
 
-    pid: int
+    pid: int = 0
     imported: Mapping[str, Any] | None = None
     """Versions; None: the imports failed, and `trouble` says how."""
-    numbering: Sequence[str] | str | None = None
-    """uuids in torch's order, or why they can't be had; None: not tried."""
-    ranks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ranks: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """Backend -> what became of an all-reduce."""
-    gpus: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gpus: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """uuid -> what became of a matrix product."""
     holding: bool = False
     """Whether it holds its CUDA contexts still."""
     trouble: str = ""
     """Why it said no more; empty: it said all."""
+
+    def add_line(self, line: Mapping[str, Any]) -> None:
+        """Takes down a line of the child's."""
+        if "ranks" in line:
+            self.ranks[line["ranks"]] = line
+        elif "gpu" in line:
+            self.gpus[line["gpu"]] = line
+        else:
+            self.imported = line.get("imported", self.imported)
+            self.trouble = line.get("failed", self.trouble)
+            self.holding = line.get("holding", self.holding)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.doctor import remedies
@@ -72,24 +73,22 @@ def check_compute_modes(context: CheckContext) -> Iterable[CheckResult]:
         "exclusive": ("doubt", ": one process at a time, so jobs can't share a GPU"),
     }
 
-    def tell(mode: str, uuids: Sequence[str]) -> CheckResult:
-        verdict, what = words.get(mode, ("doubt", "; whether processes are let in shows below"))
-        return CheckResult(
-            name="compute mode",
-            verdict=verdict,
-            found=f"{context.describe_gpus(uuids)}: {mode}{what}",
-            remedy="" if verdict == "ok" else remedies.choose_remedy(mode, remedies.NVML, "sudo nvidia-smi -c DEFAULT"),
-            forbids=mode == "prohibited" and len(uuids) == len(context.machine.gpus),
-        )  # fmt: skip
-
-    def read(uuid: str) -> str:
+    def read_mode(uuid: str) -> str:
         try:
             return context.nvml.ask(COMPUTE_MODE, uuid)
         except Unmeasured as reason:
             return str(reason)
 
-    for mode, uuids in _group_gpus_by_answer(context, read).items():
-        yield tell(mode, uuids)
+    for mode, uuids in _group_gpus_by_answer(context, read_mode).items():
+        verdict, what = words.get(mode, ("doubt", "; whether processes are let in shows below"))
+        remedy = remedies.choose_remedy(mode, remedies.NVML, "sudo nvidia-smi -c DEFAULT")
+        yield CheckResult(
+            name="compute mode",
+            verdict=verdict,
+            found=f"{context.describe_gpus(uuids)}: {mode}{what}",
+            remedy="" if verdict == "ok" else remedy,
+            forbids=mode == "prohibited" and len(uuids) == len(context.machine.gpus),
+        )
 
 
 def check_others_on_gpus(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]:
@@ -121,8 +120,8 @@ def check_gpu_readings(context: CheckContext) -> Iterable[CheckResult]:
     nvml = context.nvml
 
     def ask(call: Any, uuid: str) -> str:
-        suffix = f" ({nvml.power_source})" if call is POWER else ""
-        return f"{call.shows(nvml.ask(call, uuid))}{suffix}"
+        source = f" ({nvml.power_source})" if call is POWER else ""
+        return f"{call.shows(nvml.ask(call, uuid))}{source}"
 
     def fetch(buffer: Any, uuid: str) -> str:
         if not (samples := nvml.read_driver_samples(uuid, buffer.what, 0.0)):
@@ -133,47 +132,37 @@ def check_gpu_readings(context: CheckContext) -> Iterable[CheckResult]:
         if call.shows is not None:
             verdict: FindingVerdict = "no" if call.is_column_lost else "doubt"
             yield from _check_reading(
-                context, call.doctor_name or call.label, ask, call, (verdict, call.without)
+                context, call.doctor_name or call.label, functools.partial(ask, call), verdict, call.without
             )
     for buffer in BUFFERS:
-        name = f"{_BUFFERS[buffer.what]} buffer"
-        yield from _check_reading(context, name, fetch, buffer, ("doubt", "it is polled at 10 Hz"))
+        name, read = f"{_BUFFERS[buffer.what]} buffer", functools.partial(fetch, buffer)
+        yield from _check_reading(context, name, read, "doubt", "it is polled at 10 Hz")
 
 
 def _check_reading(
-    context: CheckContext,
-    name: str,
-    read: Callable[[Any, str], str],
-    what: Any,
-    failing: tuple[FindingVerdict, str],
+    context: CheckContext, name: str, read: Callable[[str], str], verdict: FindingVerdict, cost: str
 ) -> Iterator[CheckResult]:
-    """One line for the GPUs that answer, and one for each reason why others don't."""
+    """One line for the GPUs that answer, and one for each reason why others don't, with what that costs."""
     reasons: set[str] = set()
 
-    def read_gpu(uuid: str) -> str:
+    def read_or_explain(uuid: str) -> str:
         try:
-            return read(what, uuid)
+            return read(uuid)
         except Unmeasured as reason:
             reasons.add(str(reason))
             return str(reason)
 
-    answers = _group_gpus_by_answer(context, read_gpu)
-    values = {answer: uuids for answer, uuids in answers.items() if answer not in reasons}
-    if values:
-        where = (
-            f"{context.describe_gpus([u for uuids in values.values() for u in uuids])}: " if reasons else ""
-        )
+    answers = _group_gpus_by_answer(context, read_or_explain)
+    if values := {answer: uuids for answer, uuids in answers.items() if answer not in reasons}:
+        answering = [uuid for uuids in values.values() for uuid in uuids]
+        where = f"{context.describe_gpus(answering)}: " if reasons else ""
         yield make_ok(name, where + " | ".join(values))
-    for reason in answers.keys() & reasons:
-        otherwise = (
-            "nothing on this product, unless a newer driver offers it; MIG slices are not told everything"
-        )
-        yield CheckResult(
-            name=name,
-            verdict=failing[0],
-            found=f"{context.describe_gpus(answers[reason])}: {reason}: {failing[1]}",
-            remedy=remedies.choose_remedy(reason, remedies.NVML, otherwise),
-        )
+    otherwise = "nothing on this product, unless a newer driver offers it; MIG slices are not told everything"
+    for reason, uuids in answers.items():
+        if reason in reasons:
+            found = f"{context.describe_gpus(uuids)}: {reason}: {cost}"
+            remedy = remedies.choose_remedy(reason, remedies.NVML, otherwise)
+            yield CheckResult(name=name, verdict=verdict, found=found, remedy=remedy)
 
 
 def _group_gpus_by_answer(context: CheckContext, read: Callable[[str], str]) -> dict[str, list[str]]:

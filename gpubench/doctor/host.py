@@ -14,7 +14,7 @@ from gpubench.basics.errors import GpubenchError
 from gpubench.basics.words import format_count
 from gpubench.datasets import locate
 from gpubench.datasets.built import format_bytes
-from gpubench.datasets.home import make_data_home_path
+from gpubench.datasets.marker import make_data_home_path
 from gpubench.doctor.context import CheckContext, CheckResult, make_doubt, make_failure, make_ok
 from gpubench.node import environment
 from gpubench.node.watch.host import ProcessTree

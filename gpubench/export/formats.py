@@ -78,16 +78,8 @@ def check_package_installed(what: str, package: str) -> None:
         raise UnusableError(f"{what} needs {package}, which is not installed: pip install {package}")
 
 
-def make_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
-    """One sheet, in the dialect that was asked for."""
-    from gpubench.export.sheets import SHEETS as MAKERS
-    from gpubench.results.csv_text import DIALECTS
-
-    return MAKERS[options.sheet](folders).format_csv(DIALECTS[options.dialect]).encode(errors="replace")
-
-
 FORMATS: Mapping[str, Format] = {
-    "csv": Format(suffix=".csv", function="gpubench.export.formats:make_csv", sheets=True),
+    "csv": Format(suffix=".csv", function="gpubench.export.sheets:make_csv", sheets=True),
     "json": Format(suffix=".json", form="json"),
     "md": Format(suffix=".md", form="markdown"),
     "tex": Format(suffix=".tex", form="latex"),
@@ -95,11 +87,7 @@ FORMATS: Mapping[str, Format] = {
         suffix=".xlsx", function="gpubench.export.workbook:make_workbook", is_text=False, package="xlsxwriter"
     ),
     "parquet": Format(
-        suffix=".parquet",
-        function="gpubench.export.parquet:make_parquet",
-        is_text=False,
-        sheets=True,
-        package="pyarrow",
+        suffix=".parquet", function="gpubench.export.sheets:make_parquet", is_text=False, sheets=True, package="pyarrow"
     ),
     "html": Format(suffix=".html", function="gpubench.render.page.page:make_page", is_text=False),
 }  # fmt: skip

@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
@@ -31,22 +31,18 @@ from gpubench.schema.columns import CPU_SPEED, ENVIRONMENT, EPOCH_COLUMNS, MEASU
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 
-T = TypeVar("T")
 KEY = "gpubench.attempt"
 """The tag by which a run is found again, so that it is handed over once."""
 ENDED = {"ok": "FINISHED", "oom": "FAILED", "failed": "FAILED", "timeout": "KILLED", "interrupted": "KILLED"}
 """How MLflow calls an ending; the tag `gpubench.status` has ours."""
 MOST = {"metrics": 1000, "params": 100, "tags": 100}
 """What MLflow takes in one call."""
-LONGEST = {"params": 6000, "tags": 5000, "name": 250}
-"""Characters of a value, and of a name."""
+LONGEST_PARAM, LONGEST_TAG, LONGEST_NAME = 6000, 5000, 250
+"""Characters of values, and of a name."""
 FOLDER = "mlflow"
 """Where runs go if neither --out nor MLFLOW_TRACKING_URI says: a database and artifacts in it."""
-OF_EPOCHS = tuple(
-    column.name
-    for column in EPOCH_COLUMNS
-    if column.name not in ("trial_id", "attempt", "round", "epoch", "warmup")
-)
+_NO_SERIES = ("trial_id", "attempt", "round", "epoch", "warmup")
+OF_EPOCHS = tuple(column.name for column in EPOCH_COLUMNS if column.name not in _NO_SERIES)
 """Columns that are a series over the epochs."""
 
 
@@ -71,11 +67,10 @@ def export_runs(folders: Sequence[Folder], place: str | None, warn: Callable[[st
         records = [(folder, record) for folder in folders for record in folder.records]
         for name, members in itertools.groupby(records, key=lambda pair: pair[1].experiment):
             experiment = client.get_experiment_by_name(name)
-            number = str(
-                experiment.experiment_id
-                if experiment is not None
-                else client.create_experiment(name, artifact_location=artifacts)
-            )
+            if experiment is None:
+                number = str(client.create_experiment(name, artifact_location=artifacts))
+            else:
+                number = str(experiment.experiment_id)
             known_keys = list_exported_run_keys(client, number)
             for folder, record in members:
                 if make_attempt_key(record) in known_keys:
@@ -124,27 +119,22 @@ def write_run(
         experiment, start_time=convert_to_ms(began), run_name=name_run(folder, record, row)
     )
     number = run.info.run_id
-    metrics = itertools.chain(
-        (
-            Metric(column.name, value, convert_to_ms(ended), 0)
-            for column in (*MEASURED, *CPU_SPEED)
-            if (value := convert_finite_number(getattr(row, column.name))) is not None
-        ),
-        list_epoch_metrics(record, began),
-        list_sample_metrics(results, record, began, warn),
-    )
-    for metric_batch in split_batches(metrics, MOST["metrics"]):
-        client.log_batch(number, metrics=metric_batch)
+    figures = {column.name: getattr(row, column.name) for column in (*MEASURED, *CPU_SPEED)}
     fields = {column.name: getattr(row, column.name) for column in TRIAL}
-    params = [Param(name, text[: LONGEST["params"]]) for name, text in format_known_values(fields).items()]
-    for param_batch in split_batches(params, MOST["params"]):
-        client.log_batch(number, params=param_batch)
-    tags = [
-        RunTag(clean_mlflow_name(f"gpubench.{name}"), text[: LONGEST["tags"]])
-        for name, text in make_run_tags(folder, record, row).items()
-    ]
-    for tag_batch in split_batches([*tags, RunTag(KEY, make_attempt_key(record))], MOST["tags"]):
-        client.log_batch(number, tags=tag_batch)
+    handed_over: Mapping[str, Iterable[Any]] = {
+        "metrics": itertools.chain(
+            list_finite_metrics(figures, convert_to_ms(ended), 0),
+            list_epoch_metrics(record, began),
+            list_sample_metrics(results, record, began, warn),
+        ),
+        "params": [Param(name, text[:LONGEST_PARAM]) for name, text in format_known_values(fields).items()],
+        "tags": list_run_tags(folder, record, row),
+    }
+    for kind, entries in handed_over.items():
+        rest = iter(entries)
+        while batch := list(itertools.islice(rest, MOST[kind])):
+            arguments: dict[str, Any] = {kind: batch}
+            client.log_batch(number, **arguments)
     log = results.make_log_path(record.trial_id, record.attempt_name)
     if is_file_or_member(log):
         with open_file_or_member(log) as file:  # of a packed folder it is no file of its own
@@ -163,17 +153,20 @@ def name_run(folder: Folder, record: Record, row: Row) -> str:
     return " ".join(parts)
 
 
-def make_run_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
-    names = (
-        "trial_id", "config_id", "attempt", "round", "status", "reason", "group", "job"
-    )  # fmt: skip
-    tags = {
-        **{name: getattr(record, name) for name in names},
-        "doubts": row.doubts,
-        "results": folder.name,
-        **{column.name: getattr(row, column.name) for column in ENVIRONMENT},
-    }
-    return format_known_values(tags) | {f"doubt {code}": text for code, text in record.doubts.items()}
+def list_run_tags(folder: Folder, record: Record, row: Row) -> list[RunTag]:
+    names = ("trial_id", "config_id", "attempt", "round", "status", "reason", "group", "job")
+    tags = format_known_values(
+        {
+            **{name: getattr(record, name) for name in names},
+            "doubts": row.doubts,
+            "results": folder.name,
+            **{column.name: getattr(row, column.name) for column in ENVIRONMENT},
+        }
+    ) | {f"doubt {code}": text for code, text in record.doubts.items()}
+    return [
+        *(RunTag(clean_mlflow_name(f"gpubench.{name}"), text[:LONGEST_TAG]) for name, text in tags.items()),
+        RunTag(KEY, make_attempt_key(record)),
+    ]
 
 
 def format_known_values(values: Mapping[str, object]) -> dict[str, str]:
@@ -185,15 +178,23 @@ def format_known_values(values: Mapping[str, object]) -> dict[str, str]:
     }
 
 
+def list_finite_metrics(
+    values: Mapping[str, object], timestamp: int, step: int, prefix: str = ""
+) -> Iterator[Metric]:
+    """What of these values is a number."""
+    for name, value in values.items():
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            yield Metric(prefix + name, float(value), timestamp, step)
+
+
 def list_epoch_metrics(record: Record, began: float) -> Iterator[Metric]:
     """Series over the epochs, the one that warms up included: as step 0, as a rule."""
     ends = {window.epoch: window.t1 for window in record.windows}
     for epoch in record.epochs:
         number = int(epoch["epoch"])
         after = ends[number] - record.span.launched if record.span and number in ends else 0.0
-        for name in OF_EPOCHS:
-            if (value := convert_finite_number(epoch.get(name))) is not None:
-                yield Metric(f"epoch/{name}", value, convert_to_ms(began + after), number)
+        values = {name: epoch.get(name) for name in OF_EPOCHS}
+        yield from list_finite_metrics(values, convert_to_ms(began + after), number, "epoch/")
 
 
 def list_sample_metrics(
@@ -219,18 +220,6 @@ def convert_to_ms(seconds: float) -> int:
     return round(1000 * seconds)
 
 
-def convert_finite_number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
 def clean_mlflow_name(name: str) -> str:
     """A name with the signs alone that MLflow allows."""
-    return re.sub(r"[^\w./ -]", "_", name)[: LONGEST["name"]]
-
-
-def split_batches(items: Iterable[T], most: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while batch := list(itertools.islice(rest, most)):
-        yield batch
+    return re.sub(r"[^\w./ -]", "_", name)[:LONGEST_NAME]

@@ -17,8 +17,9 @@ import pandas as pd
 from gpubench.analyze.folder import Folder, list_table_csv_columns, make_table_csv_rows, make_trials_csv_rows
 from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes
 from gpubench.analyze.view import WHOLE, TableView
+from gpubench.export.formats import FormatOptions
 from gpubench.render import words
-from gpubench.results.csv_text import PLAIN, Dialect, format_csv
+from gpubench.results.csv_text import DIALECTS, PLAIN, Dialect, format_csv
 from gpubench.results.rows import list_epoch_rows
 from gpubench.schema.columns import (
     BY_NAME,
@@ -173,6 +174,31 @@ def _make_joined_sheet(
         return Sheet(name=name, columns=columns, lines=[*make_lines(folders[0])])
     lines = [(folder.name, *line) for folder in folders for line in make_lines(folder)]
     return Sheet(name=name, columns=(RESULTS, *columns), lines=lines)
+
+
+# ---- files ----
+
+
+def make_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
+    """One sheet, in the dialect that was asked for."""
+    sheet = SHEETS[options.sheet](folders)
+    return sheet.format_csv(DIALECTS[options.dialect]).encode(errors="replace")
+
+
+def make_parquet(folders: Sequence[Folder], options: FormatOptions) -> bytes:
+    """One sheet as Parquet, each column with its type; unit and meaning stand in the metadata of its field."""
+    import pyarrow as pa  # not in the core install
+    from pyarrow import parquet
+
+    sheet = SHEETS[options.sheet](folders)
+    table = pa.Table.from_pandas(sheet.to_frame(), preserve_index=False)
+    about = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in sheet.columns}
+    fields = [field.with_metadata(about[field.name]) for field in table.schema]
+    out = pa.BufferOutputStream()
+    schema = pa.schema(fields, metadata=table.schema.metadata)
+    parquet.write_table(table.cast(schema), out, compression="zstd")
+    content: bytes = out.getvalue().to_pybytes()
+    return content
 
 
 # ---- frames ----

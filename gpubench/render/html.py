@@ -31,18 +31,19 @@ def _format_report(report: Report) -> str:
         *(f"<p><b>{escape(answer)}</b></p>" for answer in answers),
         format_table(make_grid(report)),
         _format_paragraph(words.format_legend(report)),
-        _draw_main_picture(report) if has_vl_convert() else "",
+        _draw_main_picture(report),
         f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in items)}</ul>" if items else "",
     ]
     return "".join(parts)
 
 
 def _draw_main_picture(report: Report) -> str:
-    """The main picture as an image inside the page; empty where the report has none."""
-    for picture in list_pictures(report):
-        content = b64encode(draw_file_bytes(picture.description, "svg")).decode("ascii")
-        return f'<p><img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{content}"></p>'
-    return ""
+    """The main picture as an image inside the page; empty where the report has none, or vl-convert is missing."""
+    pictures = list_pictures(report) if has_vl_convert() else []
+    if not pictures:
+        return ""
+    content = b64encode(draw_file_bytes(pictures[0].description, "svg")).decode("ascii")
+    return f'<p><img alt="{escape(pictures[0].title)}" src="data:image/svg+xml;base64,{content}"></p>'
 
 
 def _format_paragraph(text: str) -> str:

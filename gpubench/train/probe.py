@@ -3,13 +3,12 @@
 Run as `python -m gpubench.train.probe PARENT UUID,UUID,…` (empty: no GPUs) by `gpubench doctor`. It prints a JSON
 object a line, in this order, and leaves out what does not apply:
 
-    {"imported": {"torch", "torchvision", "decoder", "cuda", "nccl", "seconds"}}     or {"failed": reason}, and it ends
-    {"numbering": [uuid, …]}       as torch numbers the GPUs under the caller's own CUDA_VISIBLE_DEVICES, or a reason
-    {"ranks": "gloo" | "nccl", "world": count, "error": reason or null, "seconds": …}
-    {"gpu": uuid, "error": reason or null, "reserved_mib": …}             a matrix product on each
-    {"holding": pid}               the CUDA contexts stay until standard input is closed
+    {"imported": {"torch", "torchvision", "decoder", "cuda", "seconds"}}     or {"failed": reason}, and it ends
+    {"ranks": "gloo" | "nccl", "error": reason or null, "seconds": …}
+    {"gpu": uuid, "error": reason or null}         a matrix product on each
+    {"holding": true}                              the CUDA contexts stay until standard input is closed
 
-CUDA starts in forked children first, so that a hang there can be ended; in this process itself last of all.
+CUDA starts in forked children first, where several GPUs are to talk; in this process itself last of all.
 """
 
 from __future__ import annotations
@@ -31,11 +30,9 @@ from typing import Any
 
 from gpubench.basics import linux
 
-LISTING_LIMIT_S = 60.0
 RANKS_LIMIT_S = 60.0
 GRACE_S = 1.0
 NO_ANSWER = "no answer"
-MIB = 1 << 20
 SIDE = 512
 """The side of the matrices that are multiplied; their product of ones is exact in any precision."""
 
@@ -59,16 +56,14 @@ def main(parent: int, uuids: Sequence[str]) -> None:
         os._exit(1)
     tell({"imported": facts})
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    if facts["cuda"]:
-        tell({"numbering": run_in_children([list_gpu_uuids], LISTING_LIMIT_S)[0]})
     tell(try_all_reduce("gloo", [""] * 2))
     if len(uuids) > 1:
         tell(try_all_reduce("nccl", uuids))
     if uuids:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
         for index, uuid in enumerate(uuids):
-            tell({"gpu": uuid, **run_matrix_product(index)})
-        tell({"holding": os.getpid()})
+            tell({"gpu": uuid, "error": run_matrix_product(index)})
+        tell({"holding": True})
         sys.stdin.read()
     os._exit(0)  # teardown of CUDA can hang, and there is nothing to save
 
@@ -89,40 +84,20 @@ def import_and_collect_facts() -> dict[str, Any]:
         "torchvision": str(torchvision.__version__),
         "decoder": DECODER.name,
         "cuda": torch.version.cuda,
-        "nccl": find_nccl_version(),
         "seconds": time.monotonic() - began,
     }
 
 
-def find_nccl_version() -> str | None:
-    """The version of the NCCL that torch was built with; None: torch was built without."""
-    import torch
-
-    if not torch.distributed.is_nccl_available():
-        return None
-    version: tuple[int, ...] = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
-    return ".".join(map(str, version))
-
-
-def list_gpu_uuids() -> list[str]:
-    """uuids of the GPUs in torch's order, without the driver's prefix. Starts CUDA."""
-    import torch
-
-    return [str(torch.cuda.get_device_properties(i).uuid) for i in range(torch.cuda.device_count())]
-
-
-def run_matrix_product(index: int) -> dict[str, Any]:
-    """A matrix product on torch's GPU `index`, looked at. Starts CUDA."""
+def run_matrix_product(index: int) -> str | None:
+    """What is wrong with a matrix product on torch's GPU `index`; None: nothing. Starts CUDA."""
     import torch
 
     try:
         ones = torch.ones(SIDE, SIDE, device=torch.device("cuda", index))
         mean = float((ones @ ones).mean().item())
-        reserved = torch.cuda.memory_reserved(index) / MIB
     except Exception as error:  # noqa: BLE001 - the reason is the finding
-        return {"error": describe_error(error), "reserved_mib": None}
-    wrong = None if mean == SIDE else f"a matrix product came out wrong: {mean} instead of {SIDE}"
-    return {"error": wrong, "reserved_mib": reserved}
+        return describe_error(error)
+    return None if mean == SIDE else f"a matrix product came out wrong: {mean} instead of {SIDE}"
 
 
 def try_all_reduce(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
@@ -137,7 +112,6 @@ def try_all_reduce(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
     errors = [answer for answer in answers if isinstance(answer, str)]
     return {
         "ranks": backend,
-        "world": len(uuids),
         # Who only waited for another knows no cause.
         "error": min(errors, key=lambda error: error.startswith(NO_ANSWER)) if errors else None,
         "seconds": time.monotonic() - began,

@@ -76,13 +76,7 @@ def test_of_another_host_s_process_only_what_is_old_goes(results: Results, gone:
 
 
 def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
-    stays = {
-        ".nfs0001",
-        ".hidden",
-        ".notes.tmp",
-        f"mine.{gone}.tmp",
-        f"a/b/c/.d.{gone}.tmp",
-    }
+    stays = {".nfs0001", ".hidden", ".notes.tmp", f"mine.{gone}.tmp", f"a/b/c/.d.{gone}.tmp"}
     put(results, *stays)
     (results.folder / f".link.{gone}.tmp").symlink_to(results.folder / "trials.csv")
     make_old(results, *stays)

@@ -70,16 +70,8 @@ def test_a_full_disk_is_an_error_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("table",), ("audit", "--json")], ids=" ".join)
-def test_a_command_whose_reader_has_left_ends_quietly(words: tuple[str, ...]) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "gpubench",
-        words[0],
-        str(committed.folder("h200-cpus-2026")),
-        *words[1:],
-    ]
+def test_a_command_whose_reader_has_left_ends_quietly() -> None:
+    command = [sys.executable, "-m", "gpubench", "table", str(committed.folder("h200-cpus-2026"))]
     with read_no_more(buffered=False) as gone:
         ended = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")

@@ -109,7 +109,8 @@ def image_folder(given: Path | None) -> Iterator[str]:
         yield str(given)
         return
     with tempfile.TemporaryDirectory() as folder_:
-        make.make_procedural_images(Path(folder_) / "images", images=2048, val_images=16)
+        recipe = make.make_procedural_marker(images=2048, val_images=16)
+        make.make_procedural_images(recipe, Path(folder_) / "images")
         yield str(Path(folder_) / "images")
 
 

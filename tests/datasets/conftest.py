@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from photo_trees import save_photo
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing that a test makes goes into the user's cache."""
+    """Nothing that a test makes goes into the user's cache, and one process makes it, unless a test asks for more."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     folder = tmp_path / "home"
     monkeypatch.setenv("GPUBENCH_DATA", str(folder))
     return folder

@@ -14,6 +14,15 @@ def save_photo(path: Path, seed: int, width: int = 48, height: int = 36) -> None
     Image.fromarray(small).resize((width, height)).save(path)
 
 
+def find_defect(path: str) -> str | None:
+    """Why Pillow can't read an image; None: it can."""
+    try:
+        Image.open(path).load()
+    except OSError as error:
+        return str(error)
+    return None
+
+
 def tree(root: Path) -> dict[str, bytes]:
     """Every file below `root` with its bytes."""
     return {str(p.relative_to(root)): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}

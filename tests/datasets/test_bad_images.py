@@ -15,7 +15,7 @@ import pytest
 from photo_trees import save_photo
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.datasets import bad_images, decoded, folder, resize, square
+from gpubench.datasets import bad_images, copies, folder, square
 from gpubench.plan.experiment_file import format_experiment, parse_experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.sweep_options import ExperimentOptions
@@ -62,6 +62,7 @@ def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def home(home_of_all: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """In place of the fixture of this name for the whole folder: what was tried stays tried from test to test."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     monkeypatch.setenv("GPUBENCH_DATA", str(home_of_all))
     return home_of_all
 
@@ -107,7 +108,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(tree: Path, home_of_all: Path) -> tuple[bad_images.BadImage, ...]:  # noqa: ARG001 - it keeps the outcome
-    return bad_images.find_bad_images(tree)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: {0})  # each process imports torch
+        return bad_images.find_bad_images(tree)
 
 
 @pytest.fixture
@@ -122,32 +125,27 @@ def test_all_that_can_not_be_used_is_found_with_its_reason(found: tuple[bad_imag
         assert BAD[one.path] in one.reason
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ["mended", "touched", "added", "decoder"])
-def test_what_has_changed_is_tried_again(
-    tree: Path,
-    found: tuple[bad_images.BadImage, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    what: str,
-) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns("pipe.jpg"))
-    ant = copy / "train" / "ant"
-    monkeypatch.setattr(bad_images, "TRY", "posixpath:basename")  # every file is bad, and that is soon found
-    assert len(bad_images.find_bad_images(copy)) > len(found)
-    monkeypatch.setattr(bad_images, "TRY", "fnmatch:filter")
-    assert len(bad_images.find_bad_images(copy)) > len(found), "nothing has changed"
+def test_what_has_changed_is_tried_again(flat: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    ant = flat / "ant"
+    tried: list[str] = []
+    monkeypatch.setattr(
+        bad_images, "map_on_cpus", lambda _, paths, **__: [tried.append(path) for path in paths]
+    )
+    assert bad_images.find_bad_images(flat) == ()
+    assert len(tried) == 40
+    assert bad_images.find_bad_images(flat) == ()
+    assert len(tried) == 40, "nothing has changed"
     if what == "mended":  # of the same size
-        (ant / "text.jpg").write_bytes((ant / "text.jpg").read_bytes()[::-1])
+        (ant / "001.jpg").write_bytes((ant / "001.jpg").read_bytes()[::-1])
     elif what == "touched":
-        (ant / "0.jpg").touch()
+        (ant / "001.jpg").touch()
     elif what == "added":
         save_photo(ant / "new.jpg", 99)
     else:
         monkeypatch.setattr(bad_images, "_find_package_version", lambda package: f"{package} 99")
-    with pytest.raises(TypeError):  # it was called, and wants another argument
-        bad_images.find_bad_images(copy)
+    bad_images.find_bad_images(flat)
+    assert len(tried) == 80 + (what == "added")
 
 
 def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
@@ -191,23 +189,23 @@ def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
 
 @pytest.mark.slow
 def test_copies_lack_the_bad_images(tree: Path, without: list[str], tmp_path: Path) -> None:
-    resized = resize.resize_folder(tree, tmp_path / "small", size=8, without=without)
-    assert (resized.train_images, resized.val_images) == (16, 4)
-    arrays = decoded.decode_folder(tree, tmp_path / "arrays", size=8, without=without)
-    assert [len(decoded.open_decoded_split(arrays, split)[1]) for split in ("train", "val")] == [16, 4]
-    assert decoded.is_complete(arrays)
+    small = copies.make_copy("resized", tree, tmp_path / "small", size=8, without=without)
+    assert folder.count_images(folder.list_images_by_split(small)) == {"train": 16, "val": 4}
+    arrays = copies.make_copy("decoded", tree, tmp_path / "arrays", size=8, without=without)
+    assert [len(copies.open_decoded_split(arrays, split)[1]) for split in ("train", "val")] == [16, 4]
 
 
-@pytest.mark.parametrize(("name", "lost"), [("001.jpg", 1), ("00.jpg", 0)], ids=["damaged", "added"])
-def test_a_folder_of_gpubench_s_own_is_tried_too_and_keeps_its_size(
-    flat: Path, tmp_path: Path, name: str, lost: int
-) -> None:
-    made = resize.resize_folder(flat, tmp_path / "small", size=8)
-    (tmp_path / "small" / "train" / "ant" / name).write_bytes(b"damaged")
-    facts = folder.collect_folder_facts(tmp_path / "small", [f"train/ant/{name}"])
-    assert (facts.size, facts.skipped_images, facts.train_images) == (8, 1, made.train_images - lost)
-    # Without a file that was never one of its images they are the same.
-    assert (facts.fingerprint == made.fingerprint) is not bool(lost)
+def test_a_folder_of_gpubench_s_own_is_tried_too_and_keeps_its_size(flat: Path, tmp_path: Path) -> None:
+    small = copies.make_copy("resized", flat, tmp_path / "small", size=8)
+    made = folder.collect_folder_facts(small)
+    for name, lost in (("00.jpg", 0), ("001.jpg", 1)):
+        path = small / "train" / "ant" / name
+        path.write_bytes(b"damaged")
+        facts = folder.collect_folder_facts(small, [f"train/ant/{name}"])
+        assert (facts.size, facts.skipped_images, facts.train_images) == (8, 1, made.train_images - lost)
+        # Without a file that was never one of its images they are the same.
+        assert (facts.fingerprint == made.fingerprint) is not bool(lost)
+        path.unlink()
 
 
 def test_an_error_of_the_disk_is_no_verdict_on_an_image(

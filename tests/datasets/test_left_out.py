@@ -34,12 +34,12 @@ ranks = 2
 batch_size = 32
 data = "{}"
 [axes]
-variant = ["small", "pre-resized"]
+variant = {}
 [variants.small]
 files = "full"
 [run]
 rounds = 1
-epochs = 2
+epochs = 1
 bad_images = "{}"
 """
 BAD = "train/class0/0000.png"
@@ -68,9 +68,12 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
     (root / BAD).write_bytes(whole[:-100])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPUBENCH_DATA", str(place / "home"))
+        patch.setattr(
+            bad_images, "TRY", "photo_trees:find_defect"
+        )  # what finds them in earnest imports torch
         records: dict[str, list[Record]] = {}
-        for policy in ("fail", "skip"):
-            experiment = parse_experiment(TEXT.format(root, policy), "bad.toml")
+        for policy, variants in (("fail", ["small"]), ("skip", ["small", "pre-resized"])):
+            experiment = parse_experiment(TEXT.format(root, variants, policy), "bad.toml")
             sources = DiskSources(experiment.bad_images)
             plan = expand_experiment(experiment, device="cpu", sources=sources)
             work = sweep_of(plan, place / "results", make_machine(None), sources=sources)
@@ -93,13 +96,11 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
     )
 
 
-@pytest.mark.slow
 def test_by_default_a_bad_image_fails_its_trial_and_is_named(swept: Swept) -> None:
-    assert len(swept.failed) == 2
-    for record in swept.failed:
-        assert record.status == "failed"
-        assert f"{swept.root}/{BAD}" in record.reason
-        assert "--bad-images skip" in record.reason
+    (record,) = swept.failed
+    assert record.status == "failed"
+    assert f"{swept.root}/{BAD}" in record.reason
+    assert "--bad-images skip" in record.reason
 
 
 def test_with_skip_all_ranks_and_variants_read_the_same_other_images(swept: Swept) -> None:
@@ -107,7 +108,7 @@ def test_with_skip_all_ranks_and_variants_read_the_same_other_images(swept: Swep
     for record in (first, copies):
         assert (record.status, record.reason) == ("ok", "")
         assert record.resolved["train_images"] == 255
-        assert [epoch["images"] for epoch in record.epochs] == [224, 224]
+        assert [epoch["images"] for epoch in record.epochs] == [224]
         assert record.data["skipped_images"] == 1
     assert first.data["fingerprint"] == copies.data["fingerprint"]
 
@@ -122,7 +123,6 @@ def test_row_doubt_file_and_plan_say_so(swept: Swept) -> None:
         rows = {row["trial_id"]: row["skipped_images"] for row in csv.DictReader(file)}
     assert rows == {
         swept.failed[0].trial_id: "0",
-        swept.failed[1].trial_id: "0",
         swept.skipped[0].trial_id: "1",
         swept.skipped[1].trial_id: "1",
     }

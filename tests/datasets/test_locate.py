@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.datasets import decoded, folder, locate, make, resize
-from gpubench.datasets.home import make_data_home_path
+from gpubench.datasets import copies, folder, locate, make
+from gpubench.datasets.marker import make_data_home_path
 
 TINY = "procedural:24x32"
 
@@ -65,7 +65,7 @@ def test_the_plan_says_in_words_what_ready_then_does() -> None:
     assert folder.collect_folder_facts(place).size == 16
     (step,) = locate.plan_making_steps(TINY, "decoded", 8)
     assert step.what.endswith("decode to 8×8")
-    images, _ = decoded.open_decoded_split(locate.ensure_variant_files(TINY, "decoded", 8), "train")
+    images, _ = copies.open_decoded_split(locate.ensure_variant_files(TINY, "decoded", 8), "train")
     assert images.shape == (24, 3, 8, 8)
     made = locate.ensure_variant_files(TINY, "full", 999)
     assert folder.collect_folder_facts(made).fingerprint == locate.collect_data_facts(TINY).fingerprint
@@ -78,7 +78,7 @@ def test_what_needs_no_images_makes_none(home: Path) -> None:
 
 
 def test_a_folder_that_is_resized_already_is_taken_as_it_is(flat: Path, tmp_path: Path) -> None:
-    resize.resize_folder(flat, tmp_path / "small", size=16)
+    copies.make_copy("resized", flat, tmp_path / "small", size=16)
     small = str(tmp_path / "small")
     assert locate.plan_making_steps(small, "resized", 16) == []
     assert locate.ensure_variant_files(small, "resized", 16) == tmp_path / "small"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from photo_trees import tree
@@ -15,15 +16,15 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder, make, marker
 from gpubench.datasets.built import format_bytes
 
-SMALL = {"images": 40, "val_images": 8, "classes": 4, "size": (48, 36)}
+SMALL = make.make_procedural_marker(images=40, val_images=8, classes=4, size=(48, 36))
 
 MAKE = """
 import sys
 from pathlib import Path
-from gpubench.datasets.make import make_procedural_images
+from gpubench.datasets.make import make_procedural_images, make_procedural_marker
 calls = []
-make_procedural_images(Path(sys.argv[1]), images=int(sys.argv[2]), val_images=8, classes=4, size=(48, 36), processes=2,
-     progress=lambda done, total: calls.append(done))
+recipe = make_procedural_marker(images=int(sys.argv[2]), val_images=8, classes=4, size=(48, 36))
+make_procedural_images(recipe, Path(sys.argv[1]), processes=2, progress=lambda done, total: calls.append(done))
 print(sum(done > 0 for done in calls))
 """
 """No main guard: workers must not run the caller's script again."""
@@ -54,29 +55,30 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
-    root, seen = tmp_path / "made", []
+def test_makes_what_it_says_and_says_what_it_makes_in_any_number_of_processes(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    root, other = tmp_path / "made", tmp_path / "other"
+    other.mkdir()  # an empty one is taken
     facts = make.make_procedural_images(
-        root, **SMALL, progress=lambda done, total: seen.append((done, total))
+        SMALL, root, progress=lambda done, total: seen.append((done, total)), processes=3
     )
     assert (facts.train_images, facts.val_images, facts.num_classes, facts.size) == (40, 8, 4, None)
     assert len(folder.list_images(root, "train")) == 40
     assert [label for _, label in folder.list_images(root, "val")] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert (
-        facts.fingerprint
-        == make.make_procedural_marker(40, 8, 4, 0, (48, 36)).fingerprint
-        == folder.collect_folder_facts(root).fingerprint
-    )
+    assert facts.fingerprint == SMALL.fingerprint == folder.collect_folder_facts(root).fingerprint
     assert json.loads((root / marker.NAME).read_text())["fingerprint"] == facts.fingerprint
     assert (seen[0], seen[-1]) == ((0, 48), (48, 48))
     assert seen == sorted(seen)
-
-
-@pytest.mark.slow
-def test_the_same_recipe_gives_the_same_bytes_in_any_number_of_processes(tmp_path: Path) -> None:
-    make.make_procedural_images(tmp_path / "a", **SMALL, processes=1)
-    make.make_procedural_images(tmp_path / "b", **SMALL, processes=3)
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    make.make_procedural_images(SMALL, other, processes=1)
+    before = tree(root)
+    assert tree(other) == before
+    with pytest.raises(UsageError, match="holds something else"):
+        make.make_procedural_images(make.make_procedural_marker(40, 8, 4, 1, (48, 36)), root)
+    assert tree(root) == before
+    Path(folder.list_images(root, "train")[5][0]).unlink()
+    assert folder.collect_folder_facts(root).fingerprint != facts.fingerprint
+    with pytest.raises(UnusableError, match="lost or gained files"):
+        make.make_procedural_images(SMALL, root)
 
 
 def test_every_part_of_the_recipe_has_its_own_fingerprint_and_place() -> None:
@@ -108,31 +110,25 @@ def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
 def test_a_build_that_is_stopped_leaves_no_finished_folder_and_no_processes(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    process = start(tmp_path / "made", 20_000)
+    """Killed by itself, or with all that its terminal interrupts: of that the workers hear nothing."""
+    process = start(tmp_path / "made", 20_000, start_new_session=True)
     workers = wait_for_workers(process.pid)
     time.sleep(0.3)
-    process.send_signal(number)
-    process.communicate(timeout=30)
+    (os.kill if number == signal.SIGKILL else os.killpg)(process.pid, number)
+    _, errors = process.communicate(timeout=30)
     assert not (tmp_path / "made").exists()
     for _ in range(500):
         if not any(map(is_running, workers)):
             break
         time.sleep(0.01)
     assert not any(map(is_running, workers))
-    if number == signal.SIGKILL:
-        assert list(tmp_path.glob(".made.partial-*"))  # nobody could clean up: the next one does
-    make.make_procedural_images(tmp_path / "made", **SMALL)
+    if number == signal.SIGINT:
+        assert errors.count("Traceback") == 1  # the parent's own KeyboardInterrupt
+        assert [p.name for p in tmp_path.iterdir()] == [".made.lock"]
+        return
+    assert list(tmp_path.glob(".made.partial-*"))  # nobody could clean up: the next one does
+    make.make_procedural_images(SMALL, tmp_path / "made")
     assert sorted(p.name for p in tmp_path.iterdir()) == [".made.lock", "made"]
-
-
-def test_a_terminals_interrupt_does_not_reach_the_workers(tmp_path: Path) -> None:
-    process = start(tmp_path / "made", 20_000, start_new_session=True)
-    wait_for_workers(process.pid)
-    time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert errors.count("Traceback") == 1  # the parent's own KeyboardInterrupt
-    assert [p.name for p in tmp_path.iterdir()] == [".made.lock"]
 
 
 def test_a_disk_that_refuses_ends_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
@@ -150,28 +146,10 @@ def test_a_disk_that_refuses_ends_in_one_line_and_leaves_nothing(tmp_path: Path)
     assert [p.name for p in tmp_path.iterdir()] == [".made.lock"]
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    make.make_procedural_images(tmp_path / "mine", **SMALL)  # an empty one is taken
-    before = tree(tmp_path / "mine")
-    with pytest.raises(UsageError, match="holds something else"):
-        make.make_procedural_images(tmp_path / "mine", **{**SMALL, "seed": 1})
-    assert tree(tmp_path / "mine") == before
-
-
-def test_a_folder_that_lost_an_image_is_neither_done_nor_of_that_fingerprint(tmp_path: Path) -> None:
-    made = make.make_procedural_images(tmp_path / "made", **SMALL)
-    Path(folder.list_images(tmp_path / "made", "train")[5][0]).unlink()
-    assert folder.collect_folder_facts(tmp_path / "made").fingerprint != made.fingerprint
-    with pytest.raises(UnusableError, match="lost or gained files"):
-        make.make_procedural_images(tmp_path / "made", **SMALL)
-
-
 @pytest.mark.parametrize("wrong", [{"classes": 0}, {"classes": 1001}, {"images": 3}, {"size": (10, 10)}])
-def test_a_recipe_that_cannot_be_made_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+def test_a_recipe_that_cannot_be_made_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        make.make_procedural_images(tmp_path / "made", **{**SMALL, **wrong})
-    assert not list(tmp_path.iterdir())
+        make.make_procedural_marker(**wrong)
 
 
 def test_amounts_read_as_people_say_them() -> None:

@@ -25,10 +25,7 @@ def test_an_exception_of_a_worker_is_raised_here() -> None:
 
 
 def test_a_worker_that_dies_is_an_error_not_a_hang() -> None:
-    with pytest.raises(
-        UnusableError,
-        match=r"ended \(out of memory, or .* over one of the 1 from 9",
-    ):
+    with pytest.raises(UnusableError, match=r"ended \(out of memory, or .* over one of the 1 from 9"):
         pool.map_on_cpus("os:_exit", [9], shared={}, processes=1)
 
 

@@ -35,11 +35,7 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Measured", "`trials.csv`; the record says under `missing` why one is empty", MEASURED),
     ("Environment", "`trials.csv`", ENVIRONMENT),
     ("Images", "`trials.csv`", IMAGES),
-    (
-        "Later fields of the trial",
-        "`trials.csv`, behind all others, which keep their places",
-        LATER,
-    ),
+    ("Later fields of the trial", "`trials.csv`, behind all others, which keep their places", LATER),
     ("Rounds", "`trials.csv`, behind these", ROUNDS),
     ("Allocation", "`trials.csv`, behind these", ALLOCATION),
     ("The newest fields of the trial", "`trials.csv`, behind these", LATEST),

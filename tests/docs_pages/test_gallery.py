@@ -24,6 +24,9 @@ def test_a_page_begins_with_what_was_found_and_its_pictures_are_up_to_date(name:
     for path, content in drawn.items():
         assert round_coordinates(path.read_bytes()) == round_coordinates(content), path
         assert len(content) < LARGEST, path
+        width = re.search(rb'width="([\d.]+)"', content)
+        assert width is not None
+        assert 560 <= float(width[1]) <= 720, "seven inches and a half at most"
         assert b'href="http' not in content, "it loads nothing"
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import gpubench
-from gpubench.doctor import answer, gpus
+from gpubench.doctor import checks, gpus
 from gpubench.doctor.checks import CHECKS, run_checks
 from gpubench.doctor.context import CheckResult
 
@@ -47,7 +47,7 @@ def test_a_machine_without_gpus_can_sweep_and_json_is_one_object_with_every_find
     assert told["can_sweep"] is True
     assert {"group", "name", "verdict", "found", "remedy", "forbids"} == set(told["findings"][0])
     found = by_name(ran.stdout)
-    assert max(map(len, found)) < answer.NAME, "columns stay columns"
+    assert max(map(len, found)) < checks.NAME, "columns stay columns"
     assert str(tmp_path / "mine") in found["results"]["found"]
     assert str(tmp_path / "images") in found["images"]["found"]
     assert found["imports"]["verdict"] == "ok"
@@ -67,6 +67,7 @@ def test_a_machine_without_gpus_can_sweep_and_json_is_one_object_with_every_find
 def test_a_broken_torch_forbids_any_sweep(tmp_path: Path, package: str, body: str, found: str) -> None:
     fakes = tmp_path / "fakes"
     fakes.mkdir()
+    (fakes / "torch.py").write_text("")
     (fakes / f"{package}.py").write_text(body + "\n")
     ran = run(tmp_path, "--json", PYTHONPATH=ahead(fakes))
     assert ran.returncode == 4, ran.stdout
@@ -86,8 +87,9 @@ if "torch" not in sys.modules:
     import pynvml as n
     seen = types.SimpleNamespace
     told = {
-        "nvmlInit": None, "nvmlSystemGetDriverVersion": "580.1", "nvmlDeviceGetCount": 1,
-        "nvmlDeviceGetHandleByIndex": 0, "nvmlDeviceGetHandleByUUID": 0, "nvmlDeviceGetUUID": "GPU-0",
+        "nvmlInit": None, "nvmlSystemGetDriverVersion": "580.1", "nvmlDeviceGetCount": 2,
+        "nvmlDeviceGetHandleByIndex": int, "nvmlDeviceGetHandleByUUID": lambda uuid: int(uuid[-1]),
+        "nvmlDeviceGetUUID": "GPU-{}".format,
         "nvmlDeviceGetName": "NVIDIA H200",
         "nvmlDeviceGetMemoryInfo": seen(total=1 << 37, used=1 << 30, reserved=1 << 29),
         "nvmlDeviceGetMaxMigDeviceCount": 0, "nvmlDeviceGetUtilizationRates": seen(gpu=97, memory=40),
@@ -96,30 +98,33 @@ if "torch" not in sys.modules:
     }
     for name in dir(n):
         if name.startswith("nvmlDeviceGet") or name in told:
-            def call(*_, name=name, **__):
+            def call(*asked, name=name, **__):
                 if name not in told:
                     raise n.NVMLError(n.NVML_ERROR_NOT_SUPPORTED)
-                return told[name]
+                return told[name](*asked) if callable(told[name]) else told[name]
             setattr(n, name, call)
 """
-"""Replaces the driver's answers in every process of the command: one GPU, 97 % busy with process 1."""
+"""Replaces the driver's answers in every process of the command: two GPUs, 97 % busy with process 1."""
 
 
 @pytest.fixture
-def with_gpu(tmp_path: Path) -> dict[str, str]:
-    """The environment of a command that believes in a GPU, on which CUDA can't start."""
+def with_gpus(tmp_path: Path) -> dict[str, str]:
+    """The environment of a command that believes in GPUs, on which CUDA can't start."""
     fakes = tmp_path / "fakes"
     fakes.mkdir()
     (fakes / "sitecustomize.py").write_text(DRIVER)
-    return {"PYTHONPATH": ahead(fakes), "CUDA_VISIBLE_DEVICES": "0"}
+    return {"PYTHONPATH": ahead(fakes), "CUDA_VISIBLE_DEVICES": "0,1"}
 
 
 @pytest.mark.slow
-def test_a_gpu_that_cuda_cannot_use_forbids_a_sweep(tmp_path: Path, with_gpu: dict[str, str]) -> None:
-    ran = run(tmp_path, "--json", **with_gpu)
+def test_gpus_that_cuda_cannot_use_forbid_a_sweep(tmp_path: Path, with_gpus: dict[str, str]) -> None:
+    """The whole course of the child, NCCL's ranks included, on a machine where CUDA can't start."""
+    ran = run(tmp_path, "--json", **with_gpus)
     assert ran.returncode == 4, ran.stdout + ran.stderr
     found = by_name(ran.stdout)
-    assert "1 × NVIDIA H200" in found["visible"]["found"]
+    assert "2 × NVIDIA H200" in found["visible"]["found"]
+    assert found["CUDA"]["found"].startswith("all GPUs: ")
+    assert "over 2 GPUs fails" in found["nccl"]["found"]
     assert found["CUDA"]["forbids"]
     assert found["busy"]["forbids"]
     assert found["energy counter"]["verdict"] == "doubt"
@@ -129,10 +134,10 @@ def test_a_gpu_that_cuda_cannot_use_forbids_a_sweep(tmp_path: Path, with_gpu: di
 
 
 @pytest.mark.slow
-def test_a_sweep_is_refused_where_a_stranger_is_busy(tmp_path: Path, with_gpu: dict[str, str]) -> None:
+def test_a_sweep_is_refused_where_a_stranger_is_busy(tmp_path: Path, with_gpus: dict[str, str]) -> None:
     arguments = [sys.executable, "-m", "gpubench", "sweep", "--model", "lenet", "--batch-size", "16",
                  "--set", "input_size=28", "--variant", "synthetic", "--steps", "2"]  # fmt: skip
-    environ = {**os.environ, **with_gpu, "GPUBENCH_OUT": str(tmp_path / "results")}
+    environ = {**os.environ, **with_gpus, "GPUBENCH_OUT": str(tmp_path / "results")}
     settings: dict[str, Any] = {"cwd": tmp_path, "env": environ, "text": True, "capture_output": True}
     ran = subprocess.run(arguments, timeout=LIMIT_S, check=False, **settings)
     assert ran.returncode == 4
@@ -196,7 +201,7 @@ def test_ctrl_c_is_no_finding() -> None:
 def test_on_a_terminal_everything_fits_and_nothing_is_lost() -> None:
     words = " ".join(f"word{k}" for k in range(40))
     console = Console(force_terminal=True, width=80, record=True, highlight=False, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-    answer.print_findings(
+    checks.print_findings(
         [a_finding(verdict="doubt", found=words, remedy="do this, then that " * 6)], console
     )
     lines = console.export_text().splitlines()
@@ -207,8 +212,8 @@ def test_on_a_terminal_everything_fits_and_nothing_is_lost() -> None:
 
 def test_the_summary_counts_and_names_what_forbids() -> None:
     found = [a_finding(), a_finding(verdict="doubt"), a_finding(verdict="no", name="imports", forbids=True)]
-    assert answer.format_summary(found) == "1 ok, 1 doubt, 1 no: no sweep can run here: imports"
-    assert answer.format_summary(found[:2]) == "1 ok, 1 doubt, 0 no: a sweep can run here"
+    assert checks.format_summary(found) == "1 ok, 1 doubt, 1 no: no sweep can run here: imports"
+    assert checks.format_summary(found[:2]) == "1 ok, 1 doubt, 0 no: a sweep can run here"
 
 
 def test_torch_is_tried_last() -> None:

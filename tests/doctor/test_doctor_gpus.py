@@ -11,7 +11,7 @@ import pytest
 from doctored import context
 from fake_nvml import FakeNvml, calls_of_the_seam, gpu, running
 
-from gpubench.doctor import answer, gpus, remedies
+from gpubench.doctor import checks, gpus, remedies
 from gpubench.doctor.context import CheckContext, CheckResult
 from gpubench.node.environment import Gpu
 from gpubench.node.launch.faults import explain_fault
@@ -42,9 +42,9 @@ class Healthy(FakeNvml):
 
 
 def at_gpus(here: CheckContext) -> list[CheckResult]:
-    checks = (gpus.check_driver, gpus.check_listed_gpus, gpus.check_compute_modes)
+    first = (gpus.check_driver, gpus.check_listed_gpus, gpus.check_compute_modes)
     return [
-        *(finding for check in checks for finding in check(here)),
+        *(finding for check in first for finding in check(here)),
         *gpus.check_others_on_gpus(here, seconds=0.01),
         *gpus.check_gpu_readings(here),
     ]
@@ -66,7 +66,7 @@ def test_a_healthy_machine_has_no_doubt() -> None:
     assert "15 samples over 14.0 s" in told["GPU time buffer"]
     assert "reserve apart" in told["device memory"]
     assert told["processes"] == "0"
-    assert max(map(len, told)) < answer.NAME
+    assert max(map(len, told)) < checks.NAME
 
 
 @pytest.mark.parametrize("error", ERRORS)

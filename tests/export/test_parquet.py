@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
-import gpubench
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.basics.errors import UnusableError
 from gpubench.export.formats import FORMATS, SHEETS, FormatOptions
@@ -23,20 +22,15 @@ def copies() -> Folder:
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Folder, name: str) -> None:
-    made = FORMATS["parquet"].write([copies], FormatOptions(sheet=name))
-    found = gpubench.load(copies.path)
-    wanted = {"table": found.table(), "trials": found.trials, "epochs": found.epochs}[name]
-    came = pd.read_parquet(io.BytesIO(made))
-    pd.testing.assert_frame_equal(came, wanted, check_dtype=True)
-
-
-@pytest.mark.parametrize("name", SHEETS)
-def test_units_and_meanings_stand_in_the_schema(copies: Folder, name: str) -> None:
-    schema = parquet.read_schema(io.BytesIO(FORMATS["parquet"].write([copies], FormatOptions(sheet=name))))
-    columns = MAKERS[name]([copies]).columns
-    assert schema.names == [column.name for column in columns]
-    for field, column in zip(schema, columns, strict=True):
+def test_a_sheet_comes_back_as_the_frame_that_it_was_with_units_and_meanings(
+    copies: Folder, name: str
+) -> None:
+    content = io.BytesIO(FORMATS["parquet"].write([copies], FormatOptions(sheet=name)))
+    sheet = MAKERS[name]([copies])
+    pd.testing.assert_frame_equal(pd.read_parquet(content), sheet.to_frame(), check_dtype=True)
+    schema = parquet.read_schema(content)
+    assert schema.names == [column.name for column in sheet.columns]
+    for field, column in zip(schema, sheet.columns, strict=True):
         told = {key.decode(): value.decode() for key, value in field.metadata.items()}
         assert {"unit": column.unit, "meaning": column.meaning}.items() <= told.items()
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from pages import cells, descriptions, find, html, in_rounds, of_folders, parsed
 from swept import swept
 from warm_command import WarmCommand
 
-from gpubench.analyze.folder import read_folder
+from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.questions import make_folder_reports
 from gpubench.analyze.trace import make_recommended_trace
 from gpubench.plan import experiment_file
 from gpubench.render import words
 from gpubench.render.grid import make_grid
-from gpubench.render.page import page, pictures
-from gpubench.render.pictures.pictures import list_pictures
+from gpubench.render.page import page
+from gpubench.render.pictures.pictures import Picture, list_pictures
 from gpubench.results.packed import unpack_folder
 
 LARGEST = 3_000_000
@@ -36,13 +36,56 @@ VENDORED = {
     "vega-lite-5.21.0.min.js": "cd32314b1e76e7d879dc9f0534b62be714df03554486c7ca2381abfd0a92d2f4",
 }
 """SHA-256 of what the npm registry gave out under these versions."""
-COMMITTED = [*committed.DIFFERENT, "h200-cpus-2026", "h200x4-groups-2026", "titan-xp-2021"]
+TILES = {
+    ("h200x4-2026", 1): [
+        ("6,097", "images/s: batch 128 with ddp"), ("4.83×", "as fast as batch 16"),
+        ("4.3 of 12.0 GiB", "memory of the fullest GPU"),
+    ],
+    ("h200-until-top1-2026", 0): [
+        ("36.1 s", "to 60 % top-1: batch 128"), ("13", "epochs to 60 %"), ("11.7 kJ", "energy to 60 %"),
+        ("1.30×", "as fast as batch 64"),
+    ],
+    ("h200-copies-rounds-2026", 0): [
+        ("2.95×", "work done: 3 × batch 16"), ("1.90×", "work done: 2 × batch 16"),
+        ("1.00×", "work done: 2 × batch 128"), ("1.00×", "work done: 3 × batch 128"),
+    ],
+    ("h200x2-network-size-2026", 0): [
+        ("0.30 GMACs", "an image: from mobilenet_v2 on"), ("1.49 to 1.79×", "as fast from there on"),
+        ("0.64 to 0.77×", "as fast for smaller ones"),
+    ],
+    ("h200x4-scaling-2026", 0): [
+        ("3.70×", "as fast on 4 GPUs as on 1 GPU"), ("93 %", "efficiency: 4 GPUs in place of 1 GPU"),
+        ("16,246", "images/s: batch 512 on 4 GPUs (ddp)"), ("1.85×", "as fast on 2 GPUs as on 1 GPU"),
+    ],
+    ("titan-xp-2021", 0): [
+        ("11.4 s", "an epoch: batch 128"), ("2.55×", "as fast as batch 16"),
+        ("3.2 of 11.9 GiB", "memory of the fullest GPU"),
+    ],
+    ("titan-xp-2021", 3): [
+        ("1.10 to 1.30×", "as fast as crop-resize"), ("69 to 75 %", "less CPU time"),
+        ("8.70 s", "an epoch: batch 128 on 2 GPUs (dp), pre-resized"),
+    ],
+}  # fmt: skip
+"""Folder and place of a table in it -> what its answer comes down to."""
+SURE = {
+    "h200x4-2026": ("◐ likely: one run each", "resnet34-4gpu-1.toml --out results/h200x4-2026 --rounds 3"),
+    "h200x2-network-size-2026": ("● sure", "network-size.toml --out results/h200x2-network-size-2026 --rounds 14"),
+    "titan-xp-2021": ("◐ likely: from a published log", ""),
+}  # fmt: skip
+"""How sure the first answer of a folder is, and what is swept to be surer."""
+COMMITTED = tuple(dict.fromkeys(name for name, _ in TILES))
+
+
+@cache
+def loaded(name: str) -> Folder:
+    """A committed folder."""
+    return read_folder(committed.folder(name), lambda _: None)
 
 
 @cache
 def stored(name: str) -> Any:
     """The page of a committed folder."""
-    text = of_folders(committed.folder(name))
+    text = html(loaded(name))
     assert len(text.encode()) < LARGEST
     return parsed(text)
 
@@ -63,10 +106,10 @@ def tiles(section: Any) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", committed.cases(COMMITTED))
 def test_a_committed_folder_as_a_page(name: str) -> None:
-    """Valid HTML below 3 MB that loads nothing, with every figure and every sentence of `gpubench table`."""
-    reports = committed.load_reports(committed.folder(name), lambda _: None)
+    """Valid HTML below 3 MB that loads nothing, with every figure, sentence and picture of the reports."""
+    reports = make_folder_reports([loaded(name)])
     tree = stored(name)
-    for report, section in zip(reports, sections(tree), strict=True):
+    for place, (report, section) in enumerate(zip(reports, sections(tree), strict=True)):
         assert said(section.find("p")) == words.format_question(report)
         heading = said(section.find("h2"))
         assert len(heading) <= words.HEADING_LETTERS
@@ -74,10 +117,7 @@ def test_a_committed_folder_as_a_page(name: str) -> None:
         plain = re.sub(
             r" ?\((sure|likely|unknown)(, |\))", lambda found: " (" * (found[2] == ", "), answer.text
         )
-        assert re.match(re.escape(heading) + r"\b|" + re.escape(heading) + r"[.;:, ]", plain), (
-            heading,
-            plain,
-        )
+        assert re.match(re.escape(heading) + r"(\b|[.;:, ])", plain), (heading, plain)
         (table,) = find(section, "div", "beside")
         assert cells(table.find(".//table")) == expected_cells(make_grid(report))
         findings = said(folded(section, "How sure, and why"))
@@ -86,9 +126,44 @@ def test_a_committed_folder_as_a_page(name: str) -> None:
         for finding in report.findings:
             for claim in finding.claims:
                 assert all(part in findings for part in words.make_claim_cells(report, claim))
+        if (name, place) in TILES:
+            assert tiles(section) == TILES[name, place]
+        pictures = list_pictures(report, make_recommended_trace(loaded(name), report, lambda _: None))
+        has_pictures_as_text_and_colours_of_the_page(section, pictures)
+    if name in SURE:
+        (line,) = find(sections(tree)[0], "p", "certainty")
+        command = "".join(map(said, line.iter("code"))).removeprefix("gpubench sweep ")
+        assert (said(find(line, "span", "chip")[0]), command) == SURE[name]
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     loads_nothing(tree)
+
+
+def has_pictures_as_text_and_colours_of_the_page(section: Any, pictures: Sequence[Picture]) -> None:
+    figures = list(section.iter("figure"))
+    names = [find(figure, "div", "drawing")[0].get("aria-label") for figure in figures]
+    assert names == [picture.title for picture in pictures]
+    assert all("title" not in drawn for drawn in descriptions(section))
+    for figure, picture, shown in zip(figures, pictures, descriptions(section), strict=True):
+        *panels, footnote = picture.description["vconcat"]
+        assert said(find(figure, "p", "footnote")[0]) == footnote["encoding"]["text"]["value"]
+        assert list(data_of(shown["vconcat"])) == list(data_of(panels))
+        left = re.findall(r'"#[0-9A-Fa-f]{3,6}"|"(?:white|black)"', json.dumps(shown))
+        assert not left  # they would be invisible in the dark
+
+
+def data_of(part: Any) -> Iterator[Any]:
+    """All values of a description, but for colours."""
+    if isinstance(part, dict):
+        for name, child in part.items():
+            if name == "data":
+                for line in child["values"]:
+                    yield {key: value for key, value in line.items() if key != "shade"}
+            else:
+                yield from data_of(child)
+    elif isinstance(part, list):
+        for child in part:
+            yield from data_of(child)
 
 
 def expected_cells(grid: Any) -> list[list[str]]:
@@ -135,6 +210,7 @@ def test_what_users_write_is_shown_and_never_run() -> None:
     assert len(scripts[0]) == 3
     assert [script.text for script in scripts[0]] == [script.text for script in scripts[1]]
     assert not list(tree.iter("img"))
+    assert plain.find(".//nav") is None, "of one experiment there is nothing to choose"
     shown = HOSTILE[:40]
     assert any(shown in json.dumps(drawn) for drawn in descriptions(tree))  # each is valid JSON
     (section,) = sections(tree)
@@ -161,35 +237,6 @@ def test_a_heading_loses_its_last_clauses_and_no_half_word(text: str, short: str
     assert words.shorten_to_clauses(text, 41) == short
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("folder", "place", "expected"),
-    [
-        ("h200x4-2026", 1, [("6,097", "images/s: batch 128 with ddp"), ("4.83×", "as fast as batch 16"),
-                            ("4.3 of 12.0 GiB", "memory of the fullest GPU")]),
-        ("h200-until-top1-2026", 0, [("36.1 s", "to 60 % top-1: batch 128"), ("13", "epochs to 60 %"),
-                                     ("11.7 kJ", "energy to 60 %"), ("1.30×", "as fast as batch 64")]),
-        ("h200-copies-rounds-2026", 0, [("2.95×", "work done: 3 × batch 16"), ("1.90×", "work done: 2 × batch 16"),
-                                        ("1.00×", "work done: 2 × batch 128"), ("1.00×", "work done: 3 × batch 128")]),
-        ("h200x2-network-size-2026", 0, [("0.30 GMACs", "an image: from mobilenet_v2 on"),
-                                         ("1.49 to 1.79×", "as fast from there on"),
-                                         ("0.64 to 0.77×", "as fast for smaller ones")]),
-        ("h200x4-scaling-2026", 0, [("3.70×", "as fast on 4 GPUs as on 1 GPU"),
-                                    ("93 %", "efficiency: 4 GPUs in place of 1 GPU"),
-                                    ("16,246", "images/s: batch 512 on 4 GPUs (ddp)"),
-                                    ("1.85×", "as fast on 2 GPUs as on 1 GPU")]),
-        ("titan-xp-2021", 0, [("11.4 s", "an epoch: batch 128"), ("2.55×", "as fast as batch 16"),
-                              ("3.2 of 11.9 GiB", "memory of the fullest GPU")]),
-        ("titan-xp-2021", 3, [("1.10 to 1.30×", "as fast as crop-resize"), ("69 to 75 %", "less CPU time"),
-                              ("8.70 s", "an epoch: batch 128 on 2 GPUs (dp), pre-resized")]),
-    ],
-)  # fmt: skip
-def test_tiles_are_what_the_answer_comes_down_to(
-    folder: str, place: int, expected: list[tuple[str, str]]
-) -> None:
-    assert tiles(sections(stored(folder))[place]) == expected
-
-
 def test_bars_are_shares_of_the_largest_and_the_recommended_row_is_marked() -> None:
     section = sections(stored("h200x4-2026"))[1]
     lines = section.find(".//table").findall("tbody/tr")
@@ -198,58 +245,6 @@ def test_bars_are_shares_of_the_largest_and_the_recommended_row_is_marked() -> N
     assert shares["1,261"] == "--share:20.7%"
     (answer,) = find(section.find(".//table"), "tr", "answer")
     assert said(answer).startswith("128 (the answer)")
-    target = stored("h200-until-top1-2026")
-    (answer,) = find(target.find(".//table"), "tr", "answer")
-    assert answer[2].text == "36.1"
-
-
-def test_how_sure_it_is_and_the_command_that_makes_it_surer() -> None:
-    def told(folder: str) -> tuple[str, str]:
-        (line,) = find(sections(stored(folder))[0], "p", "certainty")
-        code = line.find("code")
-        return said(find(line, "span", "chip")[0]), "" if code is None else said(code)
-
-    out = "--out results"
-    assert told("h200x4-2026") == (
-        "◐ likely: one run each", f"gpubench sweep resnet34-4gpu-1.toml {out}/h200x4-2026 --rounds 3")  # fmt: skip
-    assert told("h200-until-top1-2026")[1].endswith("--repeats 3")
-    assert told("h200x2-network-size-2026") == (
-        "● sure", f"gpubench sweep network-size.toml {out}/h200x2-network-size-2026 --rounds 14")  # fmt: skip
-    assert told("h200x2-2026") == ("● sure", "")
-    certainty, command = told("titan-xp-2021")
-    assert (certainty.split()[:2], "published log" in certainty, command) == (["◐", "likely:"], True, "")
-
-
-@pytest.mark.parametrize(
-    "name", committed.cases(["h200-copies-rounds-2026", "h200-target-2026", "h200x4-2026"])
-)
-def test_pictures_are_those_of_the_report_in_the_page_s_colours(name: str) -> None:
-    folder = read_folder(committed.folder(name), lambda _: None)
-    for report, section in zip(make_folder_reports([folder]), sections(stored(name)), strict=True):
-        drawn = list_pictures(report, make_recommended_trace(folder, report, lambda _: None))
-        figures = list(section.iter("figure"))
-        names = [find(figure, "div", "drawing")[0].get("aria-label") for figure in figures]
-        assert names == [picture.title for picture in drawn]
-        for picture, shown in zip(drawn, descriptions(section), strict=True):
-            *panels, _ = picture.description["vconcat"]
-            assert list(data_of(shown["vconcat"])) == list(data_of(panels))
-            left = re.findall(r'"#[0-9A-Fa-f]{3,6}"|"(?:white|black)"', json.dumps(shown))
-            assert not left  # they would be invisible in the dark
-
-
-def data_of(part: Any) -> Iterator[Any]:
-    """All values of a description, but for colours."""
-    if isinstance(part, dict):
-        for name, child in part.items():
-            if name == "data":
-                yield [
-                    {key: value for key, value in line.items() if key != "shade"} for line in child["values"]
-                ]
-            else:
-                yield from data_of(child)
-    elif isinstance(part, list):
-        for child in part:
-            yield from data_of(child)
 
 
 def luminance(color: str) -> float:
@@ -262,21 +257,11 @@ def luminance(color: str) -> float:
 @pytest.mark.parametrize("place", [1, 2])
 def test_each_colour_stands_out_from_its_ground(place: int) -> None:
     """Words by 4.5 to 1, as WCAG 1.4.3 asks; lines that carry nothing need not."""
-    known = {colors[0]: luminance(colors[place]) for colors in pictures.COLORS.values()}
+    known = {colors[0]: luminance(colors[place]) for colors in page.COLORS.values()}
     grounds = dict.fromkeys(known.keys() - {"paper", "axis", "line", "faint", "span", "amber"}, "paper")
     for name, ground in (*grounds.items(), ("ink", "amber")):  # words stand on amber, and none are of it
         bright, dim = sorted((known[name], known[ground]), reverse=True)
         assert (bright + 0.05) / (dim + 0.05) >= 4.5, name
-
-
-def test_a_picture_s_words_stand_on_the_page_as_text() -> None:
-    section = sections(stored("h200x4-2026"))[0]
-    (report, *_) = committed.load_reports(committed.folder("h200x4-2026"), lambda _: None)
-    assert all("title" not in drawn for drawn in descriptions(section))
-    figure = section.findall(".//details//figure")[0]
-    assert said(figure.find("figcaption")).strip() == list_pictures(report)[1].title
-    footnote = said(find(figure, "p", "footnote")[0])
-    assert footnote.split(" · ")[:3] == words.list_heading_facts(report)[1:4]
 
 
 def test_a_machine_that_has_measured_nothing_yet() -> None:
@@ -321,7 +306,8 @@ def test_a_table_has_as_many_rows_as_can_be_read_and_says_how_many_are_left_out(
     )
 
 
-def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None:
+def test_each_table_has_the_plan_of_its_rows_as_it_was_swept(tmp_path: Path) -> None:
+    """Of an experiment of two kinds of time, too."""
     job = swept(tmp_path, "sizes", "16,32", data="procedural:640")
     tree = parsed(of_folders(tmp_path))
     command, plan = (said(pre) for pre in folded(sections(tree)[0], "What ran").iter("pre"))
@@ -329,11 +315,6 @@ def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None
     swept_so_often = dataclasses.replace(asked, rounds=dataclasses.replace(asked.rounds, number=1))
     assert experiment_file.parse_experiment(plan, "the page") == swept_so_often
     assert command == f"gpubench sweep sizes.toml --out results/{tmp_path.name}"
-    assert "Needs: " not in said(tree.find("body")), "gpubench makes procedural images itself"
-
-
-def test_an_experiment_of_two_kinds_of_time_has_in_each_table_the_plan_of_its_rows(tmp_path: Path) -> None:
-    swept(tmp_path, "sizes", "16,32", data="procedural:640")
     swept(tmp_path, "sizes", "16,32", data="procedural:640", steps="5")
     text = of_folders(tmp_path)
     assert len(sections(parsed(text))) == 2
@@ -360,33 +341,19 @@ def test_a_page_of_several_experiments_has_a_card_for_each(warm_command: WarmCom
     assert said(tree.find(".//h1")) == f"gpubench · h200x4-2026, titan-xp-2021 · {machines} · {began}"
 
 
-def test_one_folder_is_written_beside_the_user_under_its_name(
-    warm_command: WarmCommand, tmp_path: Path
-) -> None:
-    arguments = ("export", str(committed.folder("h200-pairs-2026")), "--format", "html")
-    ended = warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
-    assert (ended.returncode, ended.stdout) == (0, "h200-pairs-2026.html\n")
-    text = (tmp_path / "h200-pairs-2026.html").read_text("utf-8")
-    assert text.startswith("<!doctype html>")
-    assert parsed(text).find(".//nav") is None
-
-
-def test_a_plan_that_cannot_be_read_is_among_the_warnings() -> None:
-    folder = dataclasses.replace(read(in_rounds()), problems=("plan p.toml is left out: it is not TOML",))
-    (section,) = sections(parsed(html(folder)))
-    assert "plan p.toml is left out" in said(folded(section, "Warnings"))
-
-
-def test_records_and_samples_that_cannot_be_read_are_among_the_warnings(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_among_the_warnings(tmp_path: Path) -> None:
     folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
     unpack_folder(folder, print)
     damaged = min((folder / "records").glob("*/*.json"))
     damaged.write_text("{")
+    plan = min((folder / "plans").glob("*.toml"))
+    plan.write_text("[")
     for samples in (folder / "samples").glob("*/*.csv"):
         samples.write_text(samples.read_text("utf-8") + "no,number\n", "utf-8")
     (section,) = sections(parsed(of_folders(folder)))
     warnings = said(folded(section, "Warnings"))
     assert f"{damaged.name} is left out" in warnings
+    assert f"{plan.name} is left out" in warnings
     assert ".csv" in warnings
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import reports
-import vl_convert
 from committed import load_reports
 from made_up_folders import folder_of
 from pages import row
@@ -22,7 +21,7 @@ from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import TracePoint, TrialPhase, TrialTrace
 from gpubench.render import words
-from gpubench.render.pictures import breakdown, energy, together, trial
+from gpubench.render.pictures import pictures
 from gpubench.render.pictures.pictures import DRAWN, list_pictures
 from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit_rows
 from gpubench.schema.row import Row
@@ -30,20 +29,28 @@ from gpubench.schema.row import Row
 RESULTS = Path(__file__).parents[2] / "results"
 
 
+@functools.cache
+def load_all(folder: str) -> list[Report]:
+    return load_reports(RESULTS / folder, lambda _: None)
+
+
 def load(folder: str, table: str, question: str) -> tuple[Report, Finding]:
-    (report,) = [report for report in load_reports(RESULTS / folder, lambda _: None) if report.name == table]
+    (report,) = [report for report in load_all(folder) if report.name == table]
     return report, next(finding for finding in report.findings if finding.question == question)
 
 
 def draw(folder: str, table: str, question: str) -> dict[str, Any]:
-    picture = draw_finding(*load(folder, table, question))
+    report, finding = load(folder, table, question)
+    picture = draw_finding(report, finding)
     assert picture is not None
+    assert " ".join(picture["title"]["text"]) == words.format_finding_title(report, finding)[0]
+    assert 1 <= len(picture["title"]["text"]) <= 4
+    assert json.loads(json.dumps(picture, allow_nan=False)) == picture
     return picture
 
 
 def draw_finding(report: Report, finding: Finding) -> dict[str, Any] | None:
-    _, function = DRAWN.get(type(finding), ("", lambda *_: None))
-    return function(report, finding)
+    return DRAWN[type(finding)][1](report, finding)
 
 
 def walk(part: Any) -> Iterator[dict[str, Any]]:
@@ -67,8 +74,6 @@ def find_marks(picture: dict[str, Any], kind: str, **of_mark: Any) -> list[list[
 
 def test_growth_rings_the_choice_inside_the_band_of_the_best() -> None:
     picture = draw("h200x2-2026", "mobilenet_v2-2gpu", "batch_size")
-    report, finding = load("h200x2-2026", "mobilenet_v2-2gpu", "batch_size")
-    assert " ".join(picture["title"]["text"]) == words.format_finding_title(report, finding)[0]
     ((ring,),) = find_marks(picture, "point", size=320)
     assert (ring["size"], round(ring["rate"])) == ("128", 2948)
     ((band,),) = find_marks(picture, "rect")
@@ -157,8 +162,8 @@ def test_runs_to_a_target_end_where_they_reached_it_and_others_are_grey() -> Non
 
 
 def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out() -> None:
-    (report,) = load_reports(RESULTS / "h200x2-2026", lambda _: None)
-    picture = energy.draw(report)
+    (report,) = load_all("h200x2-2026")
+    picture = pictures.draw_energy(report)
     assert picture is not None
     points = find_marks(picture, "point")[0]
     assert len(points) == 18
@@ -177,16 +182,16 @@ def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out(
     ]
     lines = find_marks(picture, "line", strokeWidth=1)[0]
     assert all(point["joules"] == pytest.approx(point["watts"] * point["seconds"]) for point in lines)
-    for copies in load_reports(RESULTS / "h200-copies-2026", lambda _: None):
-        alone = energy.draw(copies)
+    for copies in load_all("h200-copies-2026"):
+        alone = pictures.draw_energy(copies)
         jobs = {row for group in copies.findings[0].groups for row in group.rows}
         if alone is not None:
             assert len(find_marks(alone, "point")[0]) <= len(copies.labels) - len(jobs)
 
 
 def test_parts_of_a_step_stand_one_behind_the_other_and_add_up() -> None:
-    reports = load_reports(RESULTS / "h200x4-scaling-2026", lambda _: None)
-    picture = breakdown.draw(reports[0])
+    reports = load_all("h200x4-scaling-2026")
+    picture = pictures.draw_breakdown(reports[0])
     assert picture is not None
     bars = [bar for bar in find_marks(picture, "bar")[0] if bar["name"] == "batch 512 on 4 GPUs (ddp)"]
     assert [bar["part"] for bar in bars] == [
@@ -202,7 +207,7 @@ def test_parts_of_a_step_stand_one_behind_the_other_and_add_up() -> None:
 
 
 def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> None:
-    report = load_reports(RESULTS / "h200x4-2026", lambda _: None)[0]
+    report = load_all("h200x4-2026")[0]
     points = (
         TracePoint(seconds=0.5, mean=50.0, low=40.0, high=60.0, piece=0),
         TracePoint(seconds=1.5, mean=90.0, low=80.0, high=100.0, piece=0),
@@ -217,44 +222,12 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
         ),
         figures={"gpu_util_pct": 90.0, "cpu_util_pct": None, "gpu_mem_mib": 2048.0, "power_w": 1926.0},
     )
-    picture = trial.draw(report, trace)
+    picture = pictures.draw_trial(report, trace)
     assert picture["title"]["text"] == ["batch 16 with ddp: GPU busy 90 % of the time measured"]
     assert picture["title"]["subtitle"][0].split(", ") == ["GPU memory 2.0 GiB", "1,926 W."]
     assert find_marks(picture, "rect") == [[{"seconds": 1.0, "end": 2.0, "name": "window"}]] * 2
     assert [point["mean"] for point in find_marks(picture, "line")[0]] == [50.0, 90.0]
     assert [name["name"] for name in find_marks(picture, "text", align="left")[0]] == ["warm-up", "window"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", sorted(path.name for path in RESULTS.iterdir() if any(path.glob("*.csv"))))
-def test_titles_are_answers_of_few_lines_and_pictures_are_json(folder: str) -> None:
-    drawn = 0
-    for report in load_reports(RESULTS / folder, lambda _: None):
-        for finding in report.findings:
-            picture = draw_finding(report, finding)
-            if picture is not None:
-                drawn += 1
-                assert 1 <= len(picture["title"]["text"]) <= 4
-                assert json.loads(json.dumps(picture, allow_nan=False)) == picture
-    assert drawn
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("folder", "table", "question"),
-    [
-        ("h200x4-2026", "mobilenet_v2-4gpu", "batch_size"),
-        ("h200x2-2026", "mobilenet_v2-2gpu", "devices"),
-        ("h200x2-2026", "mobilenet_v2-2gpu", "versus"),
-        ("h200x2-network-size-2026", "network-size", "network_size"),
-        ("h200-copies-rounds-2026", "mobilenet_v2-copies", "sharing"),
-    ],
-)
-def test_vega_draws_them_and_they_are_seven_inches_wide(folder: str, table: str, question: str) -> None:
-    picture = draw(folder, table, question)
-    svg = ElementTree.fromstring(vl_convert.vegalite_to_svg(picture))
-    assert picture["title"]["text"][0] in "".join(svg.itertext())
-    assert 560 <= float(svg.attrib["width"]) <= 715
 
 
 def test_more_rows_than_can_be_read_are_counted() -> None:
@@ -268,7 +241,7 @@ def test_names_of_phases_do_not_run_into_each_other() -> None:
         for number in range(20)
     )
     trace = TrialTrace(row=0, trial_id="t", panels={}, phases=phases, figures={})
-    names = trial.list_phase_labels(trace, 20.0)
+    names = pictures.list_phase_labels(trace, 20.0)
     assert [name["seconds"] for name in names] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0]
 
 
@@ -296,23 +269,16 @@ def test_rows_that_only_their_gpu_tells_apart_have_bars_and_marks_of_their_own()
     ]  # fmt: skip
 
 
-def test_names_of_which_only_the_beginning_is_told_have_numbers() -> None:
-    rows = [
-        row(16, trial_id=f"t{place}", config_id=f"c{place}", model="m" * 100 + str(place), forward_ms=1.0)
-        for place in range(3)
-    ]
-    bars = find_marks(draw_rows(rows, [["model"]], "breakdown"), "bar")[0]
-    assert [bar["name"] for bar in bars] == ["m" * 80, "m" * 80 + " (2)", "m" * 80 + " (3)"]
-
-
-def test_series_of_which_only_the_beginning_is_told_are_lines_of_their_own() -> None:
+def test_series_and_rows_of_which_only_the_beginning_is_told_are_told_apart() -> None:
     rows = [
         row(batch, trial_id=f"t{model}{batch}", config_id=f"c{model}{batch}", model="m" * 100 + model,
-            epoch_time_s=1.0 + batch / 10, images_per_s=10_240 / (1.0 + batch / 10), gpu_mem_mib=100.0)
+            epoch_time_s=1.0 + batch / 10, images_per_s=10_240 / (1.0 + batch / 10), gpu_mem_mib=100.0, forward_ms=1.0)
         for batch, model in itertools.product((16, 32), "ab")
     ]  # fmt: skip
     points = find_marks(draw_rows(rows, [["batch_size"], ["model"]], "growth"), "line")[0]
     assert [point["series"] for point in points] == ["m" * 80, "m" * 80 + " (2)"] * 2
+    bars = find_marks(draw_rows(rows, [["model"], ["batch_size"]], "breakdown"), "bar")[0]
+    assert len({bar["name"] for bar in bars}) == 4
 
 
 def test_steps_that_took_no_time_are_not_drawn() -> None:
@@ -345,10 +311,9 @@ def test_an_interval_of_two_processes_that_differ_much_does_not_press_all_others
 
 
 def test_energy_of_unlike_networks_is_not_compared() -> None:
-    for folder in ("h200x2-network-size-2026", "h200-pairs-2026"):
-        for report in load_reports(RESULTS / folder, lambda _: None):
-            assert len({label["model"] for label in report.labels.values()}) > 1
-            assert energy.draw(report) is None
+    for report in load_all("h200x2-network-size-2026"):
+        assert len({label["model"] for label in report.labels.values()}) > 1
+        assert pictures.draw_energy(report) is None
 
 
 def test_what_was_predicted_lies_inside_the_picture() -> None:
@@ -367,17 +332,17 @@ def test_groups_of_one_name_have_rows_of_their_own() -> None:
     finding = report.findings[0]
     assert isinstance(finding, SharingFinding)
     groups = tuple(replace(group, name="n" * 90, label={}) for group in finding.groups)
-    names = [group["name"] for group in together.list_group_rows(report, replace(finding, groups=groups))]
+    names = [group["name"] for group in pictures.list_group_rows(report, replace(finding, groups=groups))]
     assert names == ["n" * 80, *(f"{'n' * 80} ({number})" for number in range(2, len(names) + 1))]
 
 
 def test_a_phase_that_ends_after_the_last_reading_lies_inside_its_panel() -> None:
-    report = load_reports(RESULTS / "h200x4-2026", lambda _: None)[0]
+    report = load_all("h200x4-2026")[0]
     points = (TracePoint(seconds=5.0, mean=50.0, low=40.0, high=60.0, piece=0),)
     phase = TrialPhase(name="window", begin=1.0, end=5.5, is_measured=True)
     figures = dict.fromkeys(("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"))
     trace = TrialTrace(row=0, trial_id="t", panels={"power_w": points}, phases=(phase,), figures=figures)
-    picture = trial.draw(report, trace)
+    picture = pictures.draw_trial(report, trace)
     assert picture["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 5.5]
 
 

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.datasets import decoded, folder
+from gpubench.datasets import copies, folder
 from gpubench.train.data.array_source import ArraySource, open_decoded_source, open_or_fetch_named_source
 from gpubench.train.data.folder_source import FolderSource, find_defect, read_image
 
@@ -69,7 +69,7 @@ def test_broken_files_are_named_in_one_line(tmp_path: Path, content: bytes) -> N
 
 
 def test_decoded_images_equal_their_files(squares: Path, tmp_path: Path, opened: Any) -> None:
-    root = decoded.decode_folder(squares, tmp_path / "decoded", size=32, processes=1)
+    root = copies.make_copy("decoded", squares, tmp_path / "decoded", size=32, processes=1)
     source = open_decoded_source(str(root), "train")
     files = FolderSource(folder.list_images(squares, "train"))
     assert source.labels.tolist() == files.labels.tolist()

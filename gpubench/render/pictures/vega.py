@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpubench.core.claims import Claim
-from gpubench.core.findings import collect_job_groups
+from gpubench.core.findings import Finding, collect_job_groups
 from gpubench.core.report import Report
 from gpubench.render import words
 
@@ -110,6 +110,27 @@ def compose_picture(
         "spacing": 16,
         "config": CONFIG,
     }
+
+
+def compose_finding_picture(
+    report: Report, finding: Finding, panels: Sequence[Vega], *, margin: int, key: str = ""
+) -> Vega:
+    """A whole picture of a finding, as `compose_picture` makes it."""
+    return compose_picture(
+        report, words.format_finding_title(report, finding), panels, margin=margin, key=key
+    )
+
+
+def make_panel(
+    layers: Sequence[Vega],
+    rows: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    height: float,
+    width: int = WIDTH,
+) -> Vega:
+    """One panel. `rows`: the data of those layers that have none of their own."""
+    data = {} if rows is None else {"data": embed_rows(rows)}
+    return {**data, "width": width, "height": height, "layer": layers}
 
 
 COLUMN_SCALE = 0.75
@@ -269,6 +290,11 @@ def make_number_axis(field: str, axis: Vega | None, domain: Sequence[float]) -> 
     """A number along an axis with exactly these ends."""
     scale = {"domain": list(domain), "nice": False}
     return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def make_span(channel: str, axis: Vega, low: str, high: str) -> Vega:
+    """From one field to another along an axis. `channel`: `x` or `y`."""
+    return {channel: {**axis, "field": low}, f"{channel}2": {"field": high}}
 
 
 def embed_rows(rows: Sequence[Mapping[str, Any]]) -> Vega:

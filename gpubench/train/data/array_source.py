@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 
 from gpubench.basics.errors import UnusableError, UsageError, make_unknown_name_error
-from gpubench.datasets import decoded, folder
+from gpubench.datasets import copies, folder
 from gpubench.schema import catalog
 
 Pixels = npt.NDArray[np.uint8]
@@ -45,7 +45,7 @@ class ArraySource:
 
 def open_decoded_source(root: str, split: str, limit: int | None = None) -> ArraySource:
     """Images of `split` (`train` or `val`) of the decoded data at `root`."""
-    return ArraySource(*decoded.open_decoded_split(Path(root), split), f"{root} ({split})", limit)
+    return ArraySource(*copies.open_decoded_split(Path(root), split), f"{root} ({split})", limit)
 
 
 def open_or_fetch_named_source(
