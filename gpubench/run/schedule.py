@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from typing import Protocol
 
 from gpubench.plan.state import PlannedUnit
 
@@ -29,99 +29,57 @@ class TurnOutcome(Enum):
     """The budget of further rounds has no room for it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RoundStart:
-    """A round of a pass begins."""
-
-    number: int
-    planned: Sequence[PlannedUnit]
-    """In the order in which this sweep goes through it."""
-    is_first_pass: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnitTurn:
-    """A unit of the round is next. Its outcome is to be handed back before the next event is asked for."""
-
-    place: int
-    """Of the unit in the round, from 0."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RoundEnd:
-    """A round has been gone through, and a further one may follow."""
-
-    has_run: bool
-    """Whether anything was measured in it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PassEnd:
-    """The plan has been gone through and is gone through again, for others work in the same folder."""
-
-    has_waiting: bool
-    """Whether it depends on others what is left, so that it is better to wait a little."""
-
-
 _OTHERS = {TurnOutcome.THEIRS, TurnOutcome.WAITS}
+_ENDS_AT_ONCE = {TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET}
 
-Event = RoundStart | UnitTurn | RoundEnd | PassEnd
+
+class Round(Protocol):
+    """A round that has begun. A unit's place is its number in it, from 0."""
+
+    def handle_unit(self, place: int) -> TurnOutcome: ...
+    def announce_round_end(self) -> None: ...
 
 
-class SweepSchedule:
-    """Which unit of which round comes next."""
+def run_passes(
+    list_round: Callable[[int], Sequence[PlannedUnit]],
+    most_rounds: int,
+    begin_round: Callable[[int, Sequence[PlannedUnit], bool], Round],
+    may_begin_pass: Callable[[bool], bool],
+) -> bool:
+    """Runs rounds and units, until nothing is left or only what others who live are at.
 
-    def __init__(self, list_round: Callable[[int], Sequence[PlannedUnit]], most_rounds: int) -> None:
-        """`list_round`: what is to become of the units of a round that begins, by its number."""
-        self._list_round = list_round
-        self._most_rounds = most_rounds
-        self.has_met_others = False
-        """Whether another sweep's work was met."""
-        self._ran = 0
-        self._outcomes: set[TurnOutcome] = set()
-        """Of this pass."""
-        self._endings: set[TurnOutcome] = set()
-        """What has ended a round early, in any pass."""
+    `list_round`: what is to become of the units of a round, by its number. `begin_round`: is also told whether this is
+    the first pass over the plan. `may_begin_pass`: is asked before each further one, and told whether what is left
+    depends on others, so that it is better to wait a little. Returns whether another sweep's work was met.
+    """
+    ended_by: set[TurnOutcome] = set()
+    """What has ended a round early, in any pass."""
 
-    def hand_back_outcome(self, outcome: TurnOutcome) -> None:
-        """What became of the unit whose turn came last."""
-        self._ran += outcome is TurnOutcome.RAN
-        self._outcomes.add(outcome)
-        self.has_met_others |= outcome in _OTHERS
-        self._endings |= {outcome} & {TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET, TurnOutcome.LATE}
-
-    def __iter__(self) -> Iterator[Event]:
-        """Rounds and turns, until nothing is left or only what others who live are at."""
-        is_first_pass = True
-        while True:
-            ran_before = self._ran
-            self._outcomes = set()
-            yield from self._list_pass_events(is_first_pass)
-            is_first_pass = False
-            has_waiting = TurnOutcome.WAITS in self._outcomes
-            if (
-                TurnOutcome.STOPPED in self._endings
-                or not self._outcomes & _OTHERS
-                or not (self._ran > ran_before or has_waiting)
-            ):
-                return
-            yield PassEnd(has_waiting=has_waiting)
-            if TurnOutcome.STOPPED in self._endings:  # while it waited
-                return
-
-    def _list_pass_events(self, is_first: bool) -> Iterator[Event]:
+    def run_pass(is_first: bool) -> set[TurnOutcome]:
+        outcomes: set[TurnOutcome] = set()
         # Where the budget has no room for further rounds, the first one alone is gone over again.
-        last = 1 if TurnOutcome.OVER_BUDGET in self._endings else self._most_rounds
-        for number in range(1, last + 1):
-            planned = self._list_round(number)
+        for number in range(1, 2 if TurnOutcome.OVER_BUDGET in ended_by else most_rounds + 1):
+            planned = list_round(number)
             if number > 1 and not planned:
-                return
-            ran_before = self._ran
-            yield RoundStart(number=number, planned=planned, is_first_pass=is_first)
+                break
+            current, of_round = begin_round(number, planned, is_first), set[TurnOutcome]()
             for place in range(len(planned)):
-                yield UnitTurn(place=place)
-                if self._outcomes & {TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET}:
-                    return
-            if self._endings:
-                return
-            yield RoundEnd(has_run=self._ran > ran_before)
+                of_round.add(current.handle_unit(place))
+                if of_round & _ENDS_AT_ONCE:
+                    break
+            outcomes |= of_round
+            ended_by.update(of_round & {*_ENDS_AT_ONCE, TurnOutcome.LATE})
+            if ended_by:
+                break
+            if TurnOutcome.RAN in of_round:
+                current.announce_round_end()
+        return outcomes
+
+    has_met_others, is_first = False, True
+    while True:
+        outcomes = run_pass(is_first)
+        is_first, has_waiting = False, TurnOutcome.WAITS in outcomes
+        has_met_others |= bool(outcomes & _OTHERS)
+        may_find_more = bool(outcomes & _OTHERS) and (has_waiting or TurnOutcome.RAN in outcomes)
+        if TurnOutcome.STOPPED in ended_by or not may_find_more or not may_begin_pass(has_waiting):
+            return has_met_others

@@ -20,7 +20,7 @@ from gpubench.run.checks import inspect_gpus
 from gpubench.run.limits import Limits
 from gpubench.run.live_progress import make_live_progress
 from gpubench.run.preparing import make_images, wait_until_node_ready
-from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
+from gpubench.run.schedule import TurnOutcome, run_passes
 from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import POLL_S, WorkQueue
@@ -54,9 +54,8 @@ def run_sweep(
         with view:
             inspect_gpus(state, planned, view, allow_busy=allow_busy)
             state.runner.results.ensure_folder_id(state.records)
-            WorkQueue.build(state).claim_first_unit(
-                planned
-            )  # so that others see it at work while it makes ready
+            # So that others see it at work while it makes ready.
+            WorkQueue.build(state).claim_first_unit(planned)
             import_table_modules()  # while torch starts
             is_ready = make_images(state, planned, view, limits.stop.poll_stop) and wait_until_node_ready(
                 state, planned, view, limits.stop.poll_stop
@@ -83,8 +82,8 @@ def measure_rounds(
 
 def import_table_modules() -> None:
     """Imports what makes tables, so that nothing is imported while a trial is measured."""
-    importlib.import_module("gpubench.run.tables")
-    importlib.import_module("gpubench.run.predicting")
+    for name in ("analyze.looks", "analyze.questions", "export.files", "run.predicting"):
+        importlib.import_module(f"gpubench.{name}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -100,37 +99,41 @@ class RunningSweep:
     _tables_due: float = 0.0
 
     def run(self) -> None:
-        """Asks the schedule for what is next and hands back what became of it, until it has nothing more."""
+        """Measures what is to be measured, round after round, until nothing more can be done."""
         self.state.runner.claims.say = self.view.say
-        schedule = SweepSchedule(self._list_round, self.state.plan.experiment.rounds.most)
-        running_round = None
-        for event in schedule:
-            match event:
-                case RoundStart():
-                    running_round = RunningRound.begin(self, event)
-                case UnitTurn(place=place) if running_round:
-                    schedule.hand_back_outcome(running_round.handle_unit(place))
-                case RoundEnd(has_run=True) if running_round:
-                    running_round.announce_round_end()
-                case PassEnd(has_waiting=has_waiting):
-                    self._give_back_and_reread(has_waiting)
-                    if self.limits.stop.is_resumable:
-                        schedule.hand_back_outcome(TurnOutcome.STOPPED)
-        if schedule.has_met_others:
+        has_met_others = run_passes(
+            lambda number: self.queue.list_in_queue_order(self.state.list_planned_of_round(number)),
+            self.state.plan.experiment.rounds.most,
+            self._begin_round,
+            self._may_begin_pass,
+        )
+        if has_met_others:
             self._recount_at_end()
         self.limits.lost_gpus.raise_if_lost()
         self.limits.certainty.refresh_certainty(self.state)
 
-    def _list_round(self, number: int) -> list[PlannedUnit]:
-        return self.queue.list_in_queue_order(self.state.list_planned_of_round(number))
+    def _begin_round(self, number: int, planned: Sequence[PlannedUnit], is_first_pass: bool) -> RunningRound:
+        """The round, with how long it should take."""
+        counts = self.summary if is_first_pass else SweepSummary()
+        counts.stale += sum(item.stale for item in planned if item.state == "done")
+        return RunningRound(
+            sweep=self,
+            number=number,
+            planned=planned,
+            counts=counts,
+            forecast=self.state.make_round_forecast(planned),
+            outlook=self.state.make_outlook_after_round(number, planned),
+        )
 
-    def _give_back_and_reread(self, has_waiting: bool) -> None:
+    def _may_begin_pass(self, has_waiting: bool) -> bool:
         """Gives back what is claimed and reads what others have stored, before the plan is gone over once more."""
         self.state.runner.claims.give_back()
         if has_waiting:
             time.sleep(POLL_S)
-        if not self.limits.stop.poll_stop():
-            self.queue.read_new_records()
+        if self.limits.stop.poll_stop():
+            return False
+        self.queue.read_new_records()
+        return True
 
     def _recount_at_end(self) -> None:
         """Counts what is stored in the end, whoever measured it: the same command again would count the same."""
@@ -208,20 +211,6 @@ class RunningRound:
     _oom: KnownOutOfMemory = field(default_factory=KnownOutOfMemory)
     _has_begun: bool = False
 
-    @classmethod
-    def begin(cls, sweep: RunningSweep, event: RoundStart) -> RunningRound:
-        """The round, with how long it should take."""
-        counts = sweep.summary if event.is_first_pass else SweepSummary()
-        counts.stale += sum(item.stale for item in event.planned if item.state == "done")
-        return cls(
-            sweep=sweep,
-            number=event.number,
-            planned=event.planned,
-            counts=counts,
-            forecast=sweep.state.make_round_forecast(event.planned),
-            outlook=sweep.state.make_outlook_after_round(event.number, event.planned),
-        )
-
     def handle_unit(self, place: int) -> TurnOutcome:
         """What becomes of a unit whose turn it is: it is measured, counted or left."""
         sweep, item = self.sweep, self._update_planned_unit(place)
@@ -229,9 +218,8 @@ class RunningRound:
             self._count_unmeasured(place, item)
             return TurnOutcome.COUNTED
         takes_s = self.forecast.estimate_unit_s(place)
-        is_first = not sweep.summary.ran
         time_for_it = sweep.limits.batch_job.decide_unit_start(
-            item.unit, takes_s, sweep.state, is_first=is_first
+            item.unit, takes_s, sweep.state, is_first=not sweep.summary.ran
         )
         if time_for_it != "begin":  # one that takes less may still have time
             return TurnOutcome.LATE if time_for_it == "late" else TurnOutcome.LEFT
@@ -255,22 +243,15 @@ class RunningRound:
         """The unit as things stand now: what was measured since the round began may change it."""
         item, sweep, state = self.planned[place], self.sweep, self.sweep.state
         unit = item.unit
-        if item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran:
-            # A trial that its jobs are compared with may just have been measured.
-            item = (
-                PlannedUnit(unit, "run")
-                if has_outdated_comparison(unit, state.find_counting_records())
-                else item
-            )
+        # A trial that a group's jobs are compared with may just have been measured.
+        may_be_outdated = item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran
+        if may_be_outdated and has_outdated_comparison(unit, state.find_counting_records()):
+            item = PlannedUnit(unit, "run")
         if item.state == "run" and self.number == 1 and "oom" not in state.retry:
             # A smaller batch may have run out of memory since.
             reason = find_skip_reason(unit, self._oom, None, state.plan.device)
             item = PlannedUnit(unit, "skip", reason) if reason else item
         return item
-
-    def _is_skipped_before(self, unit: Unit) -> bool:
-        """Whether this sweep has skipped it in an earlier pass."""
-        return self.sweep.state.skips.keys() >= {job.trial_id for job in unit.jobs}
 
     def _count_unmeasured(self, place: int, item: PlannedUnit) -> None:
         """Counts a unit that is not run; a skipped one is named, once."""
@@ -280,7 +261,7 @@ class RunningRound:
             self.counts.count_bad_ending(item.ended)
         elif item.state == "skip":
             self.counts.skipped += 1
-            if not self._is_skipped_before(item.unit):
+            if not self.sweep.state.skips.keys() >= {job.trial_id for job in item.unit.jobs}:
                 self.sweep.state.skips |= {job.trial_id: item.why for job in item.unit.jobs}
                 self.sweep.view.say(f"{self._format_numbered_label(place)}  skipped: {item.why}")
 
@@ -324,9 +305,8 @@ class RunningRound:
         state.runner.cpu_locks.release()
         took_s = time.monotonic() - began
         status = decide_group_ending([record.status for record in records])
-        state.add_records(
-            records, took_s if status == "ok" else None
-        )  # one that broke off says nothing of the others
+        # One that broke off says nothing of the others.
+        state.add_records(records, took_s if status == "ok" else None)
         if status == "ok":
             self.forecast.note_duration(place, took_s)
         rows = self._emit_rows(records)

@@ -1,11 +1,16 @@
-"""What a sweep knows: its plan, the records of its folder, what it has measured itself, and how long things take."""
+"""What a sweep knows: its plan, the records of its folder, what it has measured itself, and how long things take.
+
+What works on frames takes most of a second to import. So methods that need it import it when they are called, and a
+sweep that runs imports it before its first trial, never while one is measured (`import_table_modules` in `sweep.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
 from gpubench.plan.estimate import Forecast, TimeEstimate, estimate_trial_times
@@ -29,6 +34,7 @@ from gpubench.results.counting import (
     select_counting_of_first_round,
     select_counting_records,
 )
+from gpubench.results.plans import read_stored_plans
 from gpubench.results.rows import make_row
 from gpubench.results.store import Tell, raise_unusable
 from gpubench.run.images import Wanted
@@ -36,6 +42,9 @@ from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
 from gpubench.store.work_claims import list_workers
+
+if TYPE_CHECKING:
+    from gpubench.analyze.folder import Folder
 
 MOST_REWRITES = 10
 
@@ -214,13 +223,15 @@ class SweepState:
 
         A row has one for each repeat. None where nothing is asked.
         """
-        from gpubench.run import tables
+        from gpubench.analyze.looks import list_trials_of_open_questions
 
         if self._questions is not None and self._questions[0] == len(self.records):
             return self._questions[1]
         machines = self.machines()
         records = [record for record in self.stored().alike if record.machine_key in machines]
-        questions = tables.find_open_questions_of_plan(self.runner.results.folder, self.plan, records)
+        with pause_garbage_collector():
+            folder = self._build_plan_folder(records, {})
+            questions = list_trials_of_open_questions(folder, self.plan.experiment.repeats)
         self._questions = len(self.records), questions
         return questions
 
@@ -306,24 +317,33 @@ class SweepState:
     # ---- its tables ----
 
     def make_reports(self) -> list[Report]:
-        """The tables of this sweep's own trials as they are now."""
-        from gpubench.run import tables
+        """The tables of this sweep's own trials as they are now. `gpubench table` shows all that the folder holds."""
+        from gpubench.analyze.questions import make_table_report
 
-        return tables.make_plan_reports(
-            self.runner.results.folder, self.plan, self.stored().alike, self.skips
-        )
+        with pause_garbage_collector():
+            folder = self._build_plan_folder(self.stored().alike, self.skips)
+            return [make_table_report(folder, table) for table in folder.tables]
 
     def make_live_report(self) -> LiveReport:
-        """The first of them, for whoever looks on."""
-        from gpubench.run import tables
+        """The first of them for whoever looks on, from before its first trial."""
+        from gpubench.analyze.questions import make_table_report
 
-        return tables.make_live_report(self.runner.results.folder, self.plan, self.stored().alike, self.skips)
+        with pause_garbage_collector():
+            folder = self._build_plan_folder(self.stored().alike, self.skips)
+            trial_ids = folder.runs["trial_id"].loc[folder.members["run"]]
+            rows = dict(zip(trial_ids, folder.members["row"].tolist(), strict=True))
+            return LiveReport(make_table_report(folder, folder.tables[0]), rows)
+
+    def _build_plan_folder(self, records: Sequence[Record], skips: Mapping[str, str]) -> Folder:
+        from gpubench.analyze.folder import build_folder_from_plan
+
+        return build_folder_from_plan(self.runner.results.folder, self.plan, records, skips)
 
     def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
         """The rows of these attempts, in their order, with what follows from others that are `held`."""
-        from gpubench.run import tables
+        from gpubench.analyze.folder import make_rows_with_folder_facts
 
-        rows = tables.make_rows_with_folder_facts(records, held)
+        rows = make_rows_with_folder_facts(records, held)
         return [rows[record.trial_id] for record in records]
 
     def list_reused_rows(self, planned: Sequence[PlannedUnit]) -> list[Row]:
@@ -344,15 +364,22 @@ class SweepState:
 
     def write_tables(self) -> None:
         """All tables of the folder, from what is held here, as far as they can be written."""
-        from gpubench.run import tables
+        from gpubench.analyze.folder import build_folder_from_records
+        from gpubench.analyze.questions import make_table_report
+        from gpubench.export.files import write_tables
 
-        self.problems = []
+        self.problems, self.unwritten, results = [], "", self.runner.results
+        if not self.records and not read_stored_plans(results, self.records)[0]:
+            return  # a sweep that broke off before it had anything
         try:
-            tables.write_folder_tables(self.runner.results, self.records, self.skips, self.problems.append)
+            with pause_garbage_collector():
+                folder = build_folder_from_records(
+                    results, self.records, [], self.problems.append, self.skips
+                )
+                reports = [make_table_report(folder, table) for table in folder.tables]
+            write_tables(results, folder, reports)
         except UnusableError as error:
             self.unwritten = str(error)
-        else:
-            self.unwritten = ""
 
     # ---- beside others, and after ----
 

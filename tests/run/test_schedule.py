@@ -3,50 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
+from gpubench.plan.state import PlannedUnit
+from gpubench.run.schedule import TurnOutcome, run_passes
 
 RAN, COUNTED, THEIRS, WAITS = TurnOutcome.RAN, TurnOutcome.COUNTED, TurnOutcome.THEIRS, TurnOutcome.WAITS
-LATE, LEFT, STOPPED, OVER_BUDGET = (
-    TurnOutcome.LATE,
-    TurnOutcome.LEFT,
-    TurnOutcome.STOPPED,
-    TurnOutcome.OVER_BUDGET,
-)
+LATE, LEFT = TurnOutcome.LATE, TurnOutcome.LEFT
+STOPPED, OVER_BUDGET = TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET
+
+
+@dataclass
+class Diary:
+    """A round that keeps what is asked of it. Units come to these outcomes, and then to COUNTED."""
+
+    outcomes: list[TurnOutcome]
+    events: list[str] = field(default_factory=list)
+
+    def begin(self, number: int, planned: Sequence[PlannedUnit], is_first_pass: bool) -> Diary:  # noqa: ARG002
+        self.events.append(f"round {number}{'' if is_first_pass else ' again'}")
+        return self
+
+    def handle_unit(self, place: int) -> TurnOutcome:
+        self.events.append(str(place))
+        return self.outcomes.pop(0) if self.outcomes else COUNTED
+
+    def announce_round_end(self) -> None:
+        self.events.append("end with figures")
 
 
 def go(
     outcomes: Sequence[TurnOutcome],
     rounds: int = 1,
-    units: int = 2,
-    on_pass_end: Callable[[SweepSchedule], None] = lambda _: None,
+    units: int | Callable[[int], int] = 2,
+    *,
+    may_begin_pass: bool = True,
 ) -> list[str]:
-    """What a schedule asks for, as text, where these outcomes are handed back, and then none but COUNTED."""
+    """What is asked for, as text. `units`: of each round, or by its number."""
+    diary = Diary(list(outcomes))
     item: Any = SimpleNamespace()
-    schedule = SweepSchedule(lambda _: [item] * units, rounds)
-    to_come, events = list(outcomes), list[str]()
-    for event in schedule:
-        match event:
-            case RoundStart(number=number, is_first_pass=is_first_pass):
-                events.append(f"round {number}{'' if is_first_pass else ' again'}")
-            case UnitTurn(place=place):
-                events.append(str(place))
-                schedule.hand_back_outcome(to_come.pop(0) if to_come else COUNTED)
-            case RoundEnd(has_run=has_run):
-                events.append(f"end{' with figures' if has_run else ''}")
-            case PassEnd(has_waiting=has_waiting):
-                events.append("wait" if has_waiting else "once more")
-                on_pass_end(schedule)
-    return events
+
+    def begin_pass(has_waiting: bool) -> bool:
+        diary.events.append("wait" if has_waiting else "once more")
+        return may_begin_pass
+
+    has_met_others = run_passes(
+        lambda number: [item] * (units(number) if callable(units) else units),
+        rounds,
+        diary.begin,
+        begin_pass,
+    )
+    assert has_met_others == bool({THEIRS, WAITS} & {*outcomes})
+    return diary.events
 
 
 def test_alone_it_goes_through_each_round_once() -> None:
     assert go([RAN, COUNTED, COUNTED, COUNTED], rounds=2) == [
-        "round 1", "0", "1", "end with figures", "round 2", "0", "1", "end",
+        "round 1", "0", "1", "end with figures", "round 2", "0", "1",
     ]  # fmt: skip
 
 
@@ -58,41 +75,33 @@ def test_a_stop_and_a_spent_budget_end_the_round_at_once(outcome: TurnOutcome) -
 def test_a_batch_job_without_time_is_asked_for_shorter_units_of_the_round_and_begins_no_other() -> None:
     assert go([LATE, RAN], rounds=2) == ["round 1", "0", "1"]
     # What no such job can measure keeps nothing back.
-    assert go([LEFT, RAN], rounds=2)[-2:] == ["1", "end"]
+    assert go([LEFT, RAN], rounds=2)[3:] == ["end with figures", "round 2", "0", "1"]
 
 
 def test_a_further_round_of_which_nothing_is_to_be_measured_is_the_last() -> None:
-    item: Any = SimpleNamespace()
-    planned = {1: [item], 2: [item], 3: []}
-    schedule = SweepSchedule(lambda number: planned[number], 5)
-    numbers = []
-    for event in schedule:
-        if isinstance(event, RoundStart):
-            numbers.append(event.number)
-        elif isinstance(event, UnitTurn):
-            schedule.hand_back_outcome(RAN)
-    assert numbers == [1, 2]
-    assert go([], rounds=2, units=0) == ["round 1", "end"]
+    assert go([RAN, RAN], rounds=5, units=lambda number: 1 if number < 3 else 0) == [
+        "round 1", "0", "end with figures", "round 2", "0", "end with figures",
+    ]  # fmt: skip
+    assert go([], rounds=1, units=0) == ["round 1"], "the first one is begun all the same: its rows are told"
 
 
 def test_beside_others_it_goes_over_the_plan_until_all_that_is_left_is_theirs() -> None:
     assert go([THEIRS, RAN, THEIRS, COUNTED]) == [
         "round 1", "0", "1", "end with figures", "once more",
-        "round 1 again", "0", "1", "end",
+        "round 1 again", "0", "1",
     ]  # fmt: skip
     # Nothing was measured, so nothing can have come free.
-    assert go([THEIRS, COUNTED])[-1] == "end"
+    assert go([THEIRS, COUNTED])[-1] == "1"
 
 
 def test_what_waits_is_asked_for_again_however_little_was_measured() -> None:
     assert go([WAITS, COUNTED, RAN, COUNTED]) == [
-        "round 1", "0", "1", "end", "wait", "round 1 again", "0", "1", "end with figures",
+        "round 1", "0", "1", "wait", "round 1 again", "0", "1", "end with figures",
     ]  # fmt: skip
 
 
 def test_stopped_while_it_waits_it_ends() -> None:
-    events = go([WAITS, COUNTED], on_pass_end=lambda schedule: schedule.hand_back_outcome(STOPPED))
-    assert events[-1] == "wait"
+    assert go([WAITS, COUNTED], may_begin_pass=False)[-1] == "wait"
 
 
 def test_over_its_budget_it_goes_over_the_first_round_alone() -> None:
@@ -100,13 +109,3 @@ def test_over_its_budget_it_goes_over_the_first_round_alone() -> None:
     assert events == [
         "round 1", "0", "1", "end with figures", "round 2", "0", "once more", "round 1 again", "0", "1",
     ]  # fmt: skip
-
-
-def test_others_that_were_met_in_any_pass_are_remembered() -> None:
-    item: Any = SimpleNamespace()
-    schedule = SweepSchedule(lambda _: [item], 1)
-    outcomes = [THEIRS]
-    for event in schedule:
-        if isinstance(event, UnitTurn):
-            schedule.hand_back_outcome(outcomes.pop() if outcomes else COUNTED)
-    assert schedule.has_met_others
