@@ -10,7 +10,7 @@ from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.columns import MEASURED, OF_GROUPS
-from gpubench.schema.gpu_look import PERIOD_S
+from gpubench.schema.gpu_look import PERIOD_S, IdlePower
 
 ALONE = dict.fromkeys(OF_GROUPS, REASONS["alone"])
 """Columns of groups, and why a trial by itself has none."""
@@ -34,16 +34,11 @@ def merge_measured_columns(
     status: str,
     reason: str,
     gpu_uuids: Sequence[str],
-    idle_power_w: Mapping[str, float],
-    no_idle_power: Mapping[str, str],
+    idle_power: IdlePower,
     *,
     alone: bool = True,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """One value or one reason for every measured column.
-
-    `idle_power_w`: GPU uuid -> watts before the sweep, for the GPUs where that was measured; `no_idle_power`: GPU
-    uuid -> why it was not, for others. `alone`: no job of a group, whose columns are filled in later.
-    """
+    """One value or one reason for every measured column. `alone`: no job of a group, whose columns come later."""
     result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
     missing = {**(ALONE if alone else {}), **seen.missing, **ended.missing}
     if "gpu_util_pct" in result and "epoch_time_s" in result:
@@ -55,10 +50,10 @@ def merge_measured_columns(
     reserved = result.get("gpu_mem_reserved_mib")
     if reserved is not None and _is_driver_memory_unusable(result, reserved):
         result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
-    if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
-        result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
+    if gpu_uuids and all(uuid in idle_power.watts for uuid in gpu_uuids):
+        result["idle_power_w"] = sum(idle_power.watts[uuid] for uuid in gpu_uuids)
     else:
-        why_not = [no_idle_power[uuid] for uuid in gpu_uuids if uuid in no_idle_power]
+        why_not = [idle_power.missing[uuid] for uuid in gpu_uuids if uuid in idle_power.missing]
         missing["idle_power_w"] = "; ".join(why_not) or REASONS["no-idle-power"]
     if "epochs_to_top1" in result:
         joules = [seen.energy_j_by_epoch.get(e.epoch) for e in ended.epochs[: result["epochs_to_top1"]]]

@@ -27,11 +27,12 @@ from gpubench.record.together import (
     find_shared_gpus,
 )
 from gpubench.record.training import make_outcome
-from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
+from gpubench.record.warnings import WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import SOURCES
 from gpubench.schema.events import End, Event, Steps
+from gpubench.schema.gpu_look import IdlePower
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import EpochWindow, Record, TrialSpan
 from gpubench.schema.samples import STEP_TIME
@@ -53,12 +54,7 @@ class SweepFacts:
     experiment: str
     machine: Machine
     environment: Mapping[str, Any]
-    idle_power_w: Mapping[str, float]
-    """GPU uuid -> watts before the sweep."""
-    no_idle_power: Mapping[str, str]
-    """GPU uuid -> why it is not among them."""
-    idle_readings: Mapping[str, tuple[int, int]]
-    """GPU uuid -> readings behind its idle power, and those that failed."""
+    idle_power: IdlePower
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,10 +99,7 @@ def make_records(
         ended_jobs[index] = _evaluate_job(attempt, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
-    culprit = next(
-        (job for job in jobs if job.status == "oom" and job.ended.status == "ok"),
-        None,
-    )
+    culprit = next((job for job in jobs if job.status == "oom" and job.ended.status == "ok"), None)
     slow = next((job for job in jobs if job.status == "ok" and not job.ended.counted), None)
     if culprit is None and slow is not None:
         culprit = _evaluate_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
@@ -114,9 +107,7 @@ def make_records(
     if culprit is not None and len(jobs) > 1:
         taken = ("skipped", _describe_cause_job(culprit))
         jobs = [_evaluate_job(job.tried, known, taken) if job.status == "ok" else job for job in jobs]
-    facts: dict[str, Any] = {}
-    if len(jobs) > 1:
-        facts = _fill_group_columns(jobs, known, group_prediction)
+    facts = _fill_group_columns(jobs, known, group_prediction) if len(jobs) > 1 else {}
     return [
         _make_record(_gather_warning_evidence(jobs, index, known, group_prediction), job, known, facts)
         for index, job in enumerate(jobs)
@@ -138,9 +129,11 @@ def _evaluate_job(
     job, resolved = tried.job, tried.resolved
     ended = make_outcome(job, resolved, tried.done, forced, shared)
     watched = tried.done.watched
-    seen = compute_watched_figures(
-        watched.replace_windows(ended.windows, _find_missed_peak_mib(ended, watched.gpus))
-    )
+    # How much more torch's allocator held at its peak than when the driver was asked at the end.
+    missed_mib = {
+        watched.gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()
+    }
+    seen = compute_watched_figures(watched.replace_windows(ended.windows, missed_mib))
     status, reason = decide_ending(ended, seen, job.trial.gpu_mem_cap_mib)
     result, missing = merge_measured_columns(
         ended,
@@ -148,8 +141,7 @@ def _evaluate_job(
         status,
         reason,
         resolved.gpu_uuids,
-        known.idle_power_w,
-        known.no_idle_power,
+        known.idle_power,
         alone=job.membership is None,
     )
     return _EndedJob(
@@ -202,23 +194,18 @@ def _divide_epoch_energy(job: _EndedJob, shares: Shares) -> None:
     job.seen = replace(job.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _summarize_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
-    """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
+def _compute_others_cpu_pct(jobs: Sequence[_EndedJob], index: int) -> float | None:
+    """Per cent of a job's CPUs that the other jobs of its group used in its windows; None: not known."""
     mine = jobs[index]
-    other_jobs = [job for k, job in enumerate(jobs) if k != index]
-    resolved = [job.resolved for job in jobs]
     cpus = set(mine.resolved.cpu_ids)
-    on_same = [job for job in other_jobs if set(job.resolved.cpu_ids) & cpus]
+    on_same = [job for k, job in enumerate(jobs) if k != index and set(job.resolved.cpu_ids) & cpus]
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(job.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
     spent = [compute_tree_cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
     usable = mine.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [seconds for seconds in spent if seconds is not None]
-    return OtherJobs(
-        on_gpus=len(find_shared_gpus(resolved, index)),
-        cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
-    )
+    return 100 * sum(known) / usable if usable and within and len(known) == len(spent) else None
 
 
 def _find_smallest_gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
@@ -240,7 +227,8 @@ def _gather_warning_evidence(
         seen=job.seen,
         result=job.result,
         gpu_mib=_find_smallest_gpu_mib(tried.resolved, known.machine),
-        neighbours=_summarize_other_jobs(jobs, number),
+        shared_gpus=len(find_shared_gpus([other.resolved for other in jobs], number)),
+        others_cpu_pct=_compute_others_cpu_pct(jobs, number),
         images=data.train_images + data.val_images + data.skipped_images if reads else 0,
         skipped_images=data.skipped_images if reads else 0,
         could_run_on=cpus if known.machine.has_unbound_cpus and cpus > tried.resolved.cpus else None,
@@ -252,6 +240,7 @@ def _make_record(
     case: WarningEvidence, ended_job: _EndedJob, known: SweepFacts, facts: Mapping[str, Any]
 ) -> Record:
     tried, ended, seen, result = ended_job.tried, ended_job.ended, ended_job.seen, ended_job.result
+    idle_readings = known.idle_power.readings
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
@@ -282,15 +271,15 @@ def _make_record(
             seen.provenance,
             result,
             seen.missing.get("gpu_mem_mib"),
-            [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
+            [idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in idle_readings],
         ),
         epochs=[
-            e.to_record_row()
+            row.to_record_row()
             | {
-                "cpu_s": seen.cpu_s_by_epoch.get(e.epoch),
-                "energy_j": seen.energy_j_by_epoch.get(e.epoch),
+                "cpu_s": seen.cpu_s_by_epoch.get(row.epoch),
+                "energy_j": seen.energy_j_by_epoch.get(row.epoch),
             }
-            for e in ended.epochs
+            for row in ended.epochs
         ],
         windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
         nodes=_make_node_entries(done, ended.windows),
@@ -338,8 +327,3 @@ def list_step_rows(events: Sequence[Event], launched: float) -> list[tuple[float
         if segment.measured
         for ended_s, step_s in zip(segment.ends_s, segment.step_s, strict=True)
     ]
-
-
-def _find_missed_peak_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
-    """GPU -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
-    return {gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()}

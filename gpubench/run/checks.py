@@ -98,8 +98,7 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
     ruling = busy_gpus.classify_gpu_use(runner.node.sample_gpus_before_sweep(list(numbers)), numbers)
     for line in ruling.check_not_busy(allow_busy=allow_busy):
         view.say(line)
-    runner.idle_power_w, runner.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
-    runner.idle_readings = dict(ruling.idle_readings)
+    runner.idle_power = ruling.idle
 
 
 # ---- what users wrote themselves ----

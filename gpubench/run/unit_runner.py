@@ -27,6 +27,7 @@ from gpubench.results.store import Results
 from gpubench.run.images import ImageFolders, Wanted
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.attempt_ids import make_attempt_id
+from gpubench.schema.gpu_look import IdlePower
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended, Record, decide_group_ending
 from gpubench.schema.samples import SAMPLE_HEADER
@@ -50,12 +51,7 @@ class UnitRunner:
     timeout_s: float
     folders: ImageFolders = field(default_factory=ImageFolders)
     environment: dict[str, Any] = field(init=False)
-    idle_power_w: dict[str, float] = field(default_factory=dict)
-    """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
-    no_idle_power: dict[str, str] = field(default_factory=dict)
-    """GPU uuid -> why it is not among them."""
-    idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """GPU uuid -> readings behind its idle power, and those that failed."""
+    idle_power: IdlePower = field(default_factory=IdlePower)
     claims: WorkClaims = field(init=False)
     """What this sweep has claimed of the folder's work."""
     cpu_locks: SweepLocks = field(default_factory=SweepLocks)
@@ -168,7 +164,13 @@ class UnitRunner:
             )
             for job, placement, end in zip(unit.jobs, resolved, done, strict=True)
         ]
-        records = make_records(tried, self._make_sweep_facts(), group_prediction)
+        known = SweepFacts(
+            experiment=self.experiment,
+            machine=self.node.machine,
+            environment=self.environment,
+            idle_power=self.idle_power,
+        )
+        records = make_records(tried, known, group_prediction)
         for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
             if (gmacs := record.result.get("gmacs_per_image")) is not None:
                 self._gmacs[_make_model_key(job, placement)] = gmacs
@@ -229,16 +231,6 @@ class UnitRunner:
         """The images that its ranks leave out, where they lie among those that they read: a copy lacks them anyway."""
         is_original = order.data.root == self.find_data_facts(job).root
         return self.sources.find_left_out_images(job.trial.data) if is_original else frozenset()
-
-    def _make_sweep_facts(self) -> SweepFacts:
-        return SweepFacts(
-            experiment=self.experiment,
-            machine=self.node.machine,
-            environment=self.environment,
-            idle_power_w=self.idle_power_w,
-            no_idle_power=self.no_idle_power,
-            idle_readings=self.idle_readings,
-        )
 
 
 def _add_gpus_from_nodes(resolved: ResolvedTrial, done: Attempt) -> ResolvedTrial:
