@@ -134,20 +134,21 @@ class UnitRunner:
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
         else:
             left_out = [self._find_left_out_images(*args) for args in zip(unit.jobs, orders, strict=True)]
-            poll_with_heartbeat = self.make_poll_with_heartbeat(should_stop)
-            if self.cluster and resolved[0].nodes > 1:
+            poll = self.make_poll_with_heartbeat(should_stop)
+            if self.cluster and (nodes := resolved[0].nodes) > 1:
                 across = self.cluster.run_trial(
                     orders[0],
                     left_out[0],
-                    nodes=resolved[0].nodes,
+                    nodes=nodes,
                     timeout_s=self.timeout_s,
-                    should_stop=poll_with_heartbeat,
+                    should_stop=poll,
                     look=look,
                 )
-                done, resolved = [across], [_add_gpus_from_nodes(resolved[0], across)]
+                uuids = tuple(uuid for node in across.nodes for uuid in node.gpu_uuids)
+                done, resolved = [across], [replace(resolved[0], gpu_uuids=uuids or resolved[0].gpu_uuids)]
             else:
                 done = self.node.run_unit(
-                    orders, left_out, timeout_s=self.timeout_s, should_stop=poll_with_heartbeat, look=look
+                    orders, left_out, timeout_s=self.timeout_s, should_stop=poll, look=look
                 )
         tried = [
             EndedAttempt(
@@ -231,12 +232,6 @@ class UnitRunner:
         """The images that its ranks leave out, where they lie among those that they read: a copy lacks them anyway."""
         is_original = order.data.root == self.find_data_facts(job).root
         return self.sources.find_left_out_images(job.trial.data) if is_original else frozenset()
-
-
-def _add_gpus_from_nodes(resolved: ResolvedTrial, done: Attempt) -> ResolvedTrial:
-    """With the GPUs of all nodes that the trial ran on."""
-    uuids = tuple(uuid for node in done.nodes for uuid in node.gpu_uuids)
-    return replace(resolved, gpu_uuids=uuids or resolved.gpu_uuids)
 
 
 def _make_model_key(job: Job, resolved: ResolvedTrial) -> tuple[Any, ...]:
