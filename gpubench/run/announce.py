@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
@@ -109,6 +110,15 @@ def list_dropped_lines(plan: Plan) -> list[str]:
     return [
         f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
         + (f"; and {format_count(more, 'more reason')}" if more > 0 else "")
+    ]
+
+
+def list_not_reused_lines(planned: Iterable[PlannedUnit]) -> list[str]:
+    """One line for each reason why stored results are not reused."""
+    reasons = Counter(item.why for item in planned if item.state == "run" and item.why)
+    return [
+        f"{number} stored result{'s are' if number > 1 else ' is'} not reused: {why}"
+        for why, number in reasons.items()
     ]
 
 

@@ -27,12 +27,13 @@ from gpubench.plan.state import (
 )
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
-from gpubench.results.allowance import Key, select_matching_records
 from gpubench.results.counting import (
+    Key,
     make_start_key,
     select_counting_by_round,
     select_counting_of_first_round,
     select_counting_records,
+    select_matching_records,
 )
 from gpubench.results.plans import read_stored_plans
 from gpubench.results.rows import make_row

@@ -21,11 +21,8 @@ from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.words import format_significant
-from gpubench.results.allowance import (
-    explain_allowance_mismatch,
-    list_not_reused_lines,
-    select_matching_records,
-)
+from gpubench.results.counting import explain_allowance_mismatch, select_matching_records
+from gpubench.run.announce import list_not_reused_lines
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
