@@ -23,8 +23,7 @@ from gpubench.plan.wall_time import WallTime
 from gpubench.render.live import QuietView, View
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
-from gpubench.run.limits import Limits
-from gpubench.run.summary import SweepSummary
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.sweep import RunningRound, measure_rounds
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner

@@ -47,9 +47,8 @@ from gpubench.run.checks import (
 )
 from gpubench.run.closing import describe_other_workers, print_result, print_row_if_json
 from gpubench.run.images import list_left_out_lines, store_left_out_names
-from gpubench.run.limits import Limits, find_wall_time, format_continuation
+from gpubench.run.limits import Limits, SweepSummary, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep import run_sweep
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner

@@ -136,13 +136,7 @@ def _evaluate_job(
     seen = compute_watched_figures(watched.replace_windows(ended.windows, missed_mib))
     status, reason = decide_ending(ended, seen, job.trial.gpu_mem_cap_mib)
     result, missing = merge_measured_columns(
-        ended,
-        seen,
-        status,
-        reason,
-        resolved.gpu_uuids,
-        known.idle_power,
-        alone=job.membership is None,
+        ended, seen, status, reason, resolved.gpu_uuids, known.idle_power, alone=job.membership is None
     )
     return _EndedJob(
         tried=tried,

@@ -16,8 +16,7 @@ from gpubench.plan.sweep_options import Mode
 from gpubench.render import terminal
 from gpubench.render.live import View
 from gpubench.results.rows import make_row_json_object
-from gpubench.run.limits import Limits
-from gpubench.run.summary import SweepSummary
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.row import Row
 

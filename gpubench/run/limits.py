@@ -1,4 +1,4 @@
-"""What may end a sweep before its plan is done, or keep a unit of it from beginning.
+"""What a sweep has done, and what may end it before its plan is done or keep a unit of it from beginning.
 
 Each limit is asked before a unit begins, remembers what it has kept from the sweep, and says so in the end.
 """
@@ -20,6 +20,27 @@ from gpubench.plan.rounds import MOST, RoundLimits
 from gpubench.plan.wall_time import UnstartedUnits, Verdict, WallTime, compute_spare_s, estimate_stopped_unit
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.missing import Unmeasured
+
+
+@dataclass(kw_only=True, slots=True)
+class SweepSummary:
+    """Counts of units. What has kept others from being measured, the sweep's limits tell."""
+
+    ran: int = 0
+    reused: int = 0
+    skipped: int = 0
+    failed: int = 0
+    """Now or before."""
+    timed_out: int = 0
+    """Now or before; not among `failed`."""
+    stale: int = 0
+    elsewhere: int = 0
+    """Left in the hands of other sweeps."""
+
+    def count_bad_ending(self, status: str) -> None:
+        """Counts a unit that ended badly."""
+        self.failed += status == "failed"
+        self.timed_out += status == "timeout"
 
 
 def format_continuation(*, fresh: bool) -> str:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpubench.basics.errors import UsageError
+from gpubench.datasets import locate
 from gpubench.plan.estimate import Forecast
 from gpubench.plan.outlook import SweepOutlook, TimeLeft
 from gpubench.plan.plan import Unit
@@ -14,20 +16,19 @@ from gpubench.plan.skips import KnownOutOfMemory, find_skip_reason
 from gpubench.plan.state import PlannedUnit, find_unit_ending, has_outdated_comparison
 from gpubench.plan.unit_label import format_unit_label
 from gpubench.render.live import View
-from gpubench.render.running import describe_round_end
+from gpubench.render.running import LiveProgress, describe_round_end
 from gpubench.run.announce import format_group_prediction
 from gpubench.run.checks import inspect_gpus
-from gpubench.run.limits import Limits
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.live_progress import make_live_progress
-from gpubench.run.preparing import make_images, wait_until_node_ready
 from gpubench.run.schedule import TurnOutcome, run_passes
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import POLL_S, WorkQueue
 from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, Status, decide_group_ending
 from gpubench.schema.row import Row, replace
 
+VIEW_PERIOD_S = 0.25
 TABLES_PERIOD_S = 5.0
 TABLES_PART = 20.0
 """Times as long as the tables took to write last, they are not written again: of thousands of trials that is long."""
@@ -376,3 +377,81 @@ def _find_bad_ending(unit: Unit, chosen: Mapping[str, Record]) -> str:
     """How a unit ended in the first round, if it was `failed` or `timeout`; empty else."""
     status = find_unit_ending(unit, chosen)
     return status if status in ("failed", "timeout") else ""
+
+
+# ---- before the first trial ----
+
+
+class _StoppedError(Exception):
+    """The user stopped the making of images."""
+
+
+def make_images(
+    state: SweepState, planned: Sequence[PlannedUnit], view: View, should_stop: Callable[[], bool]
+) -> bool:
+    """Makes, resizes or decodes what the trials to run need. False where it was stopped."""
+    began = time.monotonic()
+    for images in state.list_wanted_images(planned):
+        label = "; ".join(map(str, locate.plan_making_steps(*images)))
+        shown = 0.0
+
+        def progress(done: int, total: int, label: str = label) -> None:
+            nonlocal shown
+            state.runner.claims.touch_heartbeat()
+            if should_stop():
+                raise _StoppedError
+            now = time.monotonic()
+            if label and now - shown > VIEW_PERIOD_S:
+                shown = now
+                view.update(
+                    LiveProgress(
+                        done=0,
+                        total=len(planned),
+                        trial_label=f"images: {label}",
+                        step=done,
+                        steps=total,
+                        elapsed_s=now - began,
+                        note="making images",
+                    )
+                )
+
+        try:
+            state.runner.folders.ensure_folder(images, progress)
+        except _StoppedError:
+            return False
+        except UsageError as error:
+            # Something is wrong with these images: the trials that need them fail with that reason. What is wrong
+            # with the machine (a full disk) ends the sweep instead.
+            view.say(f"images: {error}")
+    return True
+
+
+def wait_until_node_ready(
+    state: SweepState, planned: Sequence[PlannedUnit], view: View, should_stop: Callable[[], bool]
+) -> bool:
+    """Waits until trials can start, and says what for. False where it was stopped.
+
+    The fork server imports torch, which may take half a minute where its files are not in memory yet.
+    """
+    ahead = state.runner.make_poll_with_heartbeat(should_stop)
+    number = next(index for index, item in enumerate(planned) if item.state == "run")
+    began = time.monotonic()
+    shown = 0.0
+
+    def waits() -> bool:
+        nonlocal shown
+        now = time.monotonic()
+        if now - shown > VIEW_PERIOD_S:
+            shown = now
+            view.update(
+                LiveProgress(
+                    done=number,
+                    total=len(planned),
+                    trial_label=format_unit_label(state.plan, planned[number].unit),
+                    elapsed_s=now - began,
+                    note="starting torch: the first time this takes up to half a minute",
+                )
+            )
+        return ahead()
+
+    return state.runner.node.wait_ready(waits)

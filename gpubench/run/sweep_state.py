@@ -133,7 +133,11 @@ class SweepState:
                 number: {key[0]: chosen[key] for key in keys if key in chosen}
                 for number, chosen in select_counting_by_round(alike).items()
             }
-            times = _list_epoch_times(alike)
+            times: dict[Configuration, list[float]] = {}
+            for record in select_counting_records(alike).values():
+                if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
+                    configuration = (record.config_id, record.group, record.job, record.machine_key)
+                    times.setdefault(configuration, []).append(time_s)
             self._stored = CountingAttempts(
                 count=len(self.records), alike=alike, unlike=unlike, rounds=rounds, times=times
             )
@@ -165,22 +169,9 @@ class SweepState:
 
     # ---- what is left ----
 
-    def list_planned_of_first_round(self) -> list[PlannedUnit]:
-        """What is to become of each unit of the plan in the first round."""
-        return plan_first_round(
-            self.plan,
-            self.find_counting_records(),
-            oom=self.find_out_of_memory(),
-            room=self._find_node_capacity(),
-            environment=self.runner.environment,
-            unlike=self.stored().unlike,
-            retry=self.retry,
-            fresh=self.fresh,
-        )
-
     def list_planned_of_all_rounds(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together, as things stand."""
-        first = self.list_planned_of_first_round()
+        first = self.list_planned_of_round(1)
         if self.plan.experiment.rounds.most == 1:
             return first
         return merge_planned_rounds(first, self.find_further_rounds().list_planned_by_round())
@@ -191,7 +182,16 @@ class SweepState:
         In a further one without those that this sweep has skipped: the GPU that a unit lacked is not back yet.
         """
         if number == 1:
-            return self.list_planned_of_first_round()
+            return plan_first_round(
+                self.plan,
+                self.find_counting_records(),
+                oom=self.find_out_of_memory(),
+                room=self._find_node_capacity(),
+                environment=self.runner.environment,
+                unlike=self.stored().unlike,
+                retry=self.retry,
+                fresh=self.fresh,
+            )
         planned = self.find_further_rounds().list_planned(number, fresh=self.fresh)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
@@ -244,9 +244,7 @@ class SweepState:
     def list_wanted_images(self, planned: Sequence[PlannedUnit]) -> list[Wanted]:
         """The images that the units to run read, each once."""
         units = [item.unit for item in planned if item.state == "run"]
-        return list(
-            dict.fromkeys(images for unit in units for images in self.runner.list_wanted_images(unit))
-        )
+        return list(dict.fromkeys(each for unit in units for each in self.runner.list_wanted_images(unit)))
 
     # ---- how long it takes ----
 
@@ -254,23 +252,26 @@ class SweepState:
         """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
         # Jobs of groups are no measure: their neighbours slowed them.
         alone = [
-            r
-            for r in select_counting_of_first_round(self.records).values()
-            if r.status == "ok" and r.group is None
+            make_row(record)
+            for record in select_counting_of_first_round(self.records).values()
+            if record.status == "ok" and record.group is None
         ]
         jobs = [
             (job.trial, resolved)
             for unit in units
             for job, resolved in zip(unit.jobs, self.runner.resolve_jobs(unit), strict=True)
         ]
-        guesses = iter(estimate_trial_times(jobs, [make_row(record) for record in alone]))
-        of_units = [[next(guesses) for _ in unit.jobs] for unit in units]
-        return [
-            TimeEstimate(self._took[unit.unit_id], True)  # in the next round it takes as long
-            if unit.unit_id in self._took
-            else TimeEstimate(sum(guess.seconds for guess in of_jobs), all(guess.known for guess in of_jobs))
-            for unit, of_jobs in zip(units, of_units, strict=True)
-        ]
+        guesses = iter(estimate_trial_times(jobs, alone))
+        estimates = []
+        for unit in units:
+            of_jobs = [next(guesses) for _ in unit.jobs]
+            estimate = TimeEstimate(
+                sum(each.seconds for each in of_jobs), all(each.known for each in of_jobs)
+            )
+            if unit.unit_id in self._took:  # in the next round it takes as long
+                estimate = TimeEstimate(self._took[unit.unit_id], True)
+            estimates.append(estimate)
+        return estimates
 
     def make_round_forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
@@ -411,13 +412,3 @@ class SweepState:
         """What a process that is about to end at once still clears away."""
         self.runner.node.remove_temporary_folders()
         self.runner.claims.give_back()
-
-
-def _list_epoch_times(records: Sequence[Record]) -> dict[Configuration, list[float]]:
-    """The epoch times of each configuration's processes."""
-    times: dict[Configuration, list[float]] = {}
-    for record in select_counting_records(records).values():
-        if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
-            configuration = (record.config_id, record.group, record.job, record.machine_key)
-            times.setdefault(configuration, []).append(time_s)
-    return times

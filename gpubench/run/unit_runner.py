@@ -106,11 +106,9 @@ class UnitRunner:
         return name, job.variant.files, resolved.input_size, self.sources.find_left_out_images(name)
 
     def find_machine_key(self, job: Job) -> str:
-        device = choose_device(job.trial, self.device)
+        device, machine = choose_device(job.trial, self.device), self.node.machine
         # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
-        return (
-            make_hardware_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
-        )
+        return make_hardware_key(machine, device) if device == "cpu" or machine.gpus else ""
 
     # ---- running it ----
 

@@ -24,10 +24,9 @@ from gpubench.plan.sweep_options import ExperimentOptions, RunOptions
 from gpubench.render.live import QuietView
 from gpubench.render.running import describe_trial_end
 from gpubench.results.rows import make_row
-from gpubench.run.limits import Limits
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.max_batch import find_known_memory_edge, list_max_batch_searches, search_max_batch
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.order import SteadyWindow, TrialOrder
 from gpubench.schema.row import replace as row_with

@@ -23,8 +23,8 @@ from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
+from gpubench.run.limits import SweepSummary
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.order import TrialOrder
