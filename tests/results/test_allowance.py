@@ -63,21 +63,6 @@ def test_unlike(attempt: Record, why: str | None) -> None:
     assert explain_allowance_mismatch([attempt], {(attempt.trial_id, attempt.machine_key): NOW}) == why
 
 
-def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there_are() -> None:
-    class Counted(dict[Any, Any]):
-        gone_through = 0
-
-        def keys(self) -> Any:
-            self.gone_through += 1
-            return super().keys()
-
-    records = [stored(cpus=1, trial_id=f"t{n}") for n in range(20)]
-    now = Counted({(one.trial_id, one.machine_key): NOW for one in records})
-    kept, lost = select_matching_records(records, now)
-    assert (kept, len(lost)) == ([], 20)
-    assert now.gone_through <= 1
-
-
 def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None:
     own, later = stored(attempt=1), stored(cpus=1, attempt=2, started_at="2026-11-20 10:00:00")
     elsewhere = stored(cpus=1, machine_key="another", started_at="2026-11-20 11:00:00")
@@ -122,29 +107,6 @@ def test_a_group_that_ran_out_of_memory_would_do_so_with_other_cpus_too(
     assert list(lost) == ([] if stays else [job.trial_id for job in jobs])
 
 
-OF_A_GROUP = {"group": "g", "group_id": "g0123456789ab"}
-
-
-@pytest.mark.parametrize("unit", [{}, OF_A_GROUP], ids=["alone", "group"])
-@pytest.mark.parametrize(
-    ("here", "there"),
-    [
-        ({"machine_key": "A40"}, {"machine_key": "H200"}),
-        ({"environment": {"host": "node1"}}, {"environment": {"host": "node2"}}),
-    ],
-    ids=["machines", "hosts"],
-)
-def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
-    unit: dict[str, Any], here: dict[str, Any], there: dict[str, Any]
-) -> None:
-    if unit and "environment" not in here:
-        here, there = (one | {"environment": {"host": one["machine_key"]}} for one in (here, there))
-    mine, theirs = stored(cpus=2, **here, **unit), stored(cpus=1, **there, **unit)
-    now = {(one.trial_id, one.machine_key): NOW for one in (mine, theirs)}
-    for records in ([mine, theirs], [theirs, mine]):
-        assert select_matching_records(records, now)[0] == [mine]
-
-
 # ---- sweeps, with scripted trials ----
 
 
@@ -167,7 +129,7 @@ def sweep(
     made.runner.results.create_folder()
     store_plan(made)
     launcher = Scripted(lambda _: scripted.trains_for(seconds))
-    run_with(launcher, made, Heard())
+    run_with(launcher, made, Heard(), has_tables=False)
     launcher.close()
     return made
 
