@@ -50,10 +50,8 @@ def print_result(
     elif mode == "json":
         for row in state.list_reused_rows(planned):
             print_row_if_json(row, mode)
-    workers = state.list_other_workers() if summary.elsewhere else []
-    for line in list_closing_lines(
-        summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s
-    ):
+    workers, timeout_s = state.list_other_workers() if summary.elsewhere else [], state.runner.timeout_s
+    for line in list_closing_lines(summary, limits, folder, workers=workers, timeout_s=timeout_s):
         view.say(line)
 
 

@@ -228,13 +228,6 @@ def test_nothing_measured_gives_reasons_and_the_memory_so_far() -> None:
     every_column(compute_watched_figures(watched(Samples(), ())))
 
 
-def test_a_cpu_trial_has_no_gpu_figures() -> None:
-    got = compute_watched_figures(watched(Samples(), gpus=()))
-    every_column(got)
-    for column in ("gpu_mem_mib", "gpu_mem_source", "power_w", *(c.name for c in metrics.GPU_COLUMNS)):
-        assert got.missing[column] == "the trial uses no GPU"
-
-
 def test_rows_are_tidy_and_in_order() -> None:
     samples = Samples()
     samples.add_reading(12.0, "power_w", 300.0, "0")

@@ -396,18 +396,6 @@ def test_a_table_that_can_not_be_written_ends_no_sweep(place: Home, monkeypatch:
     assert work.unwritten == ""
 
 
-def test_tables_that_can_not_be_written_are_told_by_the_exit_code_after_the_answer(place: Home) -> None:
-    for name in ("trials.csv", "table.md"):
-        (place.folder / name).unlink()
-        (place.folder / name).mkdir()
-    found = gpubench("sweep", place.good, "--out", place.folder)
-    assert found.code == 4
-    assert "lenet" in found.out
-    last = found.err.splitlines()[-1]
-    assert last.startswith(f"gpubench: {place.folder / 'trials.csv'} can't be written: ")
-    assert ", nor can 1 more; " in last
-
-
 # ---- what is read can be told ----
 
 FIGURES = st.sampled_from([None, 0, 1, 3, 64, 10**9, 10**15, 1e-9, 0.5, 1e12, -1.0, True, False])

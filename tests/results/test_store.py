@@ -65,6 +65,8 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
         writer = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
         assert writer.stdout
         writer.stdout.readline()
+        while not path.exists():
+            assert writer.poll() is None
         end = time.monotonic() + pause
         while time.monotonic() < end:
             assert not path.exists() or path.read_text() in texts

@@ -26,7 +26,6 @@ from gpubench.results.store import Results
 from gpubench.run.limits import SweepSummary
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.columns import MEASURED
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 
@@ -135,24 +134,6 @@ def test_a_measured_trial(desk: Desk) -> None:
     assert (row.epochs_measured, row.workers, row.gpus) == (1, 0, 0)
     epochs = pd.read_csv(desk.folder / "epochs.csv")
     assert list(epochs["warmup"]) == [1, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", [scripted.trains, scripted.raises, scripted.runs_out_of_gpu_memory])
-def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> None:
-    desk.sweep(always(script), batch_size="64")
-    record = desk.only()
-    for column in MEASURED:
-        if column.name != "doubts":
-            assert (record.result.get(column.name) is None) == bool(record.missing.get(column.name)), (
-                column.name
-            )
-
-
-def test_a_training_that_diverges_is_kept(desk: Desk) -> None:
-    """Its loss is no number, and JSON has no word for that."""
-    assert counts(desk.sweep(always(scripted.diverges), batch_size="16,32")) == {"ran": 2}
-    assert desk.statuses() == {16: "ok", 32: "ok"}
 
 
 # ---- the other endings ----

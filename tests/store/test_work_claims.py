@@ -194,6 +194,7 @@ def test_an_owner_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_c
     assert watcher.claim_item(ITEM) == "silent"
     clock.now += 1
     assert (watcher.claim_item(ITEM), number_of(watcher)) == ("mine", 2)
+    assert DEAD_S > SILENT_S > 2 * HEARTBEAT_S
     give_back(owner, "stored")  # frozen, and woken
     assert open_claims(tmp_path).claim_item(ITEM) == "theirs"
 
