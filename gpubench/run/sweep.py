@@ -148,7 +148,14 @@ class RunningSweep:
             for record in state.records
             if record.round == 1 and (record.trial_id, record.attempt_name) in state.measured
         }
-        planned = self._list_planned_at_end(own)
+        planned = state.list_planned_of_all_rounds()
+        if state.fresh:  # as if the same command began now, but it does not begin again
+            planned = [
+                PlannedUnit(item.unit, "done")
+                if item.state == "run" and self._is_measured_since_begin(item.unit, own)
+                else item
+                for item in planned
+            ]
         late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # Where all is measured again, it may have failed here and count by an older attempt.
         tried = own if state.fresh or "stale" in state.retry else {}
@@ -164,22 +171,8 @@ class RunningSweep:
         )
         summary.elsewhere = sum(item.state == "run" for item in remaining)
 
-    def _list_planned_at_end(self, own: Mapping[str, Record]) -> list[PlannedUnit]:
-        """What is to become of each unit, as if the same command began now; but --fresh does not begin again.
-
-        There is done what this sweep (`own`: in the first round) or another has measured since it began.
-        """
-        planned = self.state.list_planned_of_all_rounds()
-        if not self.state.fresh:
-            return planned
-        return [
-            PlannedUnit(item.unit, "done")
-            if item.state == "run" and self._is_measured_since_begin(item.unit, own)
-            else item
-            for item in planned
-        ]
-
     def _is_measured_since_begin(self, unit: Unit, own: Mapping[str, Record]) -> bool:
+        """Whether this sweep (`own`: in the first round) or another has measured it since it began."""
         ending = find_unit_ending(unit, own)
         if ending in ("missing", "interrupted"):
             return self.queue.is_done_by_others(unit, 1)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from whole_epochs import epoch_rows_of
 
-from gpubench.record.ending import collect_provenance, decide_ending, merge_measured_columns
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
+from gpubench.record.recording import collect_provenance, decide_ending, merge_measured_columns
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.gpu_look import IdlePower
 

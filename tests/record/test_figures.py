@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.ending import EXPLAINED_COLUMNS
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
+from gpubench.record.recording import EXPLAINED_COLUMNS
 from gpubench.schema.codes import REASONS
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import WatchedTrial, Window

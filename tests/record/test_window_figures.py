@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.ending import merge_measured_columns
 from gpubench.record.figures import compute_watched_figures
 from gpubench.record.outcome import Outcome
+from gpubench.record.recording import merge_measured_columns
 from gpubench.record.training import make_outcome
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS
