@@ -21,9 +21,9 @@ from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.wall_time import WallTime
 from gpubench.render.live import QuietView, View
+from gpubench.results.rows import make_row
 from gpubench.results.store import Results
-from gpubench.run.limits import Limits
-from gpubench.run.summary import SweepSummary
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.sweep import RunningRound, measure_rounds
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
@@ -98,14 +98,16 @@ def run_with(
 ) -> Ended:
     """Runs a sweep whose trials this launcher starts.
 
-    `has_tables`: whether it makes tables, for the folder and for a view that shows none after a round: nine tenths of
-    the time of a sweep of scripts.
+    `has_tables`: whether it makes tables, for the folder and for a view that shows none after a round, and looks at
+    other rows for each that it hands on: nine tenths of the time of a sweep of scripts.
     """
     work.runner.node.launcher = launcher
     limits = Limits.build(work, should_stop, wall_time)
     with contextlib.ExitStack() as without:
         if not has_tables:
             without.enter_context(patch.object(SweepState, "write_tables"))
+            make_rows = lambda _, records, held: [make_row(record) for record in records]  # noqa: E731, ARG005
+            without.enter_context(patch.object(SweepState, "complete_rows", make_rows))
         if not has_tables and type(view).show_round_end is View.show_round_end:
             without.enter_context(patch.object(RunningRound, "announce_round_end"))
         summary = measure_rounds(work, limits, view, emit)

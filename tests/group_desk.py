@@ -26,7 +26,6 @@ from gpubench.run.sweep_state import SweepState
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
-from gpubench.schema.row import Row
 
 BASE = """
 name = "test"
@@ -48,7 +47,6 @@ class Desk:
     cpus: int | None = 2
     nvml: Nvml | None = None
     said: list[str] = dataclasses.field(default_factory=list)
-    emitted: list[Row] = dataclasses.field(default_factory=list)
     last_work: SweepState = dataclasses.field(init=False)
 
     def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> SweepState:
@@ -76,8 +74,8 @@ class Desk:
         work.runner.results.create_folder()
         store_plan(work)
         view, launcher = Heard(), by or Scripted()
-        self.last_work, self.emitted = work, []
-        summary = run_with(launcher, work, view, stop, self.emitted.append, has_tables=False)
+        self.last_work = work
+        summary = run_with(launcher, work, view, stop, has_tables=False)
         launcher.close()
         self.said = view.lines
         return summary

@@ -41,7 +41,7 @@ HEAVY = (
     "gpubench.cli.main", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
     "gpubench.commands.table", "gpubench.commands.export", "gpubench.commands.predict", "gpubench.commands.doctor",
     "gpubench.commands.plot", "gpubench.render.draw", "gpubench.commands.compare", "gpubench.commands.merge",
-    "gpubench.commands.status", "gpubench.run.tables", "scipy.special", "rich.markdown", "tomli_w",
+    "gpubench.commands.status", "gpubench.export.files", "scipy.special", "rich.markdown", "tomli_w",
     "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""

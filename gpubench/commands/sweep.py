@@ -30,12 +30,16 @@ from gpubench.plan.state import PlannedUnit
 from gpubench.plan.sweep_options import RETRY, ExperimentOptions, RunOptions
 from gpubench.render import live
 from gpubench.render.progress_bar import show_progress
-from gpubench.results.allowance import list_not_reused_lines
 from gpubench.results.home import choose_results_folder
 from gpubench.results.plans import find_epochs_of_old_version
 from gpubench.results.store import Results
 from gpubench.run import max_batch
-from gpubench.run.announce import announce_and_confirm_sweep, list_dropped_lines, print_plan
+from gpubench.run.announce import (
+    announce_and_confirm_sweep,
+    list_dropped_lines,
+    list_not_reused_lines,
+    print_plan,
+)
 from gpubench.run.checks import (
     check_enough_hardware,
     check_slurm_gpus_seen,
@@ -44,9 +48,8 @@ from gpubench.run.checks import (
 )
 from gpubench.run.closing import describe_other_workers, print_result, print_row_if_json
 from gpubench.run.images import list_left_out_lines, store_left_out_names
-from gpubench.run.limits import Limits, find_wall_time, format_continuation
+from gpubench.run.limits import Limits, SweepSummary, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep import run_sweep
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner

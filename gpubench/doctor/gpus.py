@@ -104,15 +104,13 @@ def check_others_on_gpus(context: CheckContext, seconds: float = 1.0) -> Iterabl
     for note in ruling.notes:
         remedy = "end it, or take other GPUs; rows that it may have touched carry a doubt"
         yield make_doubt("processes", note, remedy)
-    for line in (*ruling.unknown, *ruling.no_idle_power.values()):
+    for line in (*ruling.unknown, *ruling.idle.missing.values()):
         remedy = "nvidia-smi should say more; where something has just run, try again in a minute"
         yield make_doubt("idle or not", line, remedies.choose_remedy(line, remedies.NVML, remedy))
     if not ruling.busy and all(look.compute == () and not look.desktop for look in looks.values()):
         yield make_ok("processes", "nobody else")
-    if ruling.idle_power_w:
-        yield make_ok(
-            "idle power", f"{', '.join(f'{watts:.0f}' for watts in ruling.idle_power_w.values())} W"
-        )
+    if ruling.idle.watts:
+        yield make_ok("idle power", f"{', '.join(f'{watts:.0f}' for watts in ruling.idle.watts.values())} W")
 
 
 def check_gpu_readings(context: CheckContext) -> Iterable[CheckResult]:

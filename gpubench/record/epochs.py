@@ -51,10 +51,10 @@ class EpochRow:
 
     def to_record_row(self) -> dict[str, Any]:
         """As a row of a record's `epochs`; its times stand elsewhere."""
-        left_out = {"t0", "t1", "step_times_s"} | {
-            name for name in ("data_wait_s_by_rank", "first_batch_s") if getattr(self, name) is None
-        }
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        row = asdict(self)
+        left_out = ("t0", "t1", "step_times_s")
+        of_some = ("data_wait_s_by_rank", "first_batch_s")
+        return {k: v for k, v in row.items() if k not in left_out and not (k in of_some and v is None)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,21 +84,21 @@ class FinishedSegment:
 def collect_finished_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
     """Those that every rank has finished, in their order, with top-1 where it was told."""
     top1: dict[int, float] = {}
-    ends: dict[int, list[End]] = {}
+    ends: dict[int, dict[int, End]] = {}
     steps: dict[tuple[int, int], list[Steps]] = {}
     for event in events:
         match event:
             case Evaluated():
                 top1[event.epoch] = event.top1_pct
             case End():
-                ends.setdefault(event.epoch, []).append(event)
+                ends.setdefault(event.epoch, {})[event.rank] = event
             case Steps():
                 steps.setdefault((event.epoch, event.rank), []).append(event)
     finished = []
-    for number, parts in sorted(ends.items()):
-        if len(parts) < ranks:
+    for number, ends_by_rank in sorted(ends.items()):
+        if len(ends_by_rank) < ranks:
             continue
-        parts = sorted(parts, key=lambda part: part.rank)
+        parts = [ends_by_rank[rank] for rank in range(ranks)]
         ended_us = [[us for m in steps[number, rank] for us in m.end_us] for rank in range(ranks)]
         waits_us = [[us for m in steps[number, rank] for us in m.wait_us] for rank in range(ranks)]
         # The device's clock may run ahead of the host's, which `t1` is of.
@@ -190,11 +190,9 @@ def _cut_to_whole_blocks(
     else:
         return []
     first, last = places[0], places[-1]
-    step_s = tuple(after - before for before, after in pairwise(edges[first : last + 1]))
-    starved_s = tuple(s for segment in measured for s in segment.starved_s)[first:last]
-    ranks = len(measured[0].starved_s_by_rank)
-    whole_s = sum(sum(segment.starved_s) for segment in measured)
-    share = sum(starved_s) / whole_s if whole_s else 0.0
+    all_starved_s = tuple(s for segment in measured for s in segment.starved_s)
+    starved_s = all_starved_s[first:last]
+    share = sum(starved_s) / sum(all_starved_s) if any(all_starved_s) else 0.0
     return [
         FinishedSegment(
             number=measured[0].number,
@@ -204,10 +202,11 @@ def _cut_to_whole_blocks(
             seconds=edges[last] - edges[first],
             first_batch_s=0.0,
             ends_s=tuple(edges[first + 1 : last + 1]),
-            step_s=step_s,
+            step_s=tuple(after - before for before, after in pairwise(edges[first : last + 1])),
             starved_s=starved_s,
             starved_s_by_rank=tuple(
-                share * sum(segment.starved_s_by_rank[rank] for segment in measured) for rank in range(ranks)
+                share * sum(waits)
+                for waits in zip(*(segment.starved_s_by_rank for segment in measured), strict=True)
             ),
             train_loss=measured[-1].train_loss,
             top1_pct=None,
@@ -225,7 +224,7 @@ def _make_epoch_row(
     epoch_time_s = sum(part.seconds for part in parts)
     steps = sum(len(part.step_s) for part in parts)
     times = tuple(s for part in parts for s in part.step_s)[skipped:]
-    ranks = len(parts[0].starved_s_by_rank)
+    waits_by_rank = [sum(waits) for waits in zip(*(part.starved_s_by_rank for part in parts), strict=True)]
     return EpochRow(
         epoch=epoch,
         warmup=not parts[0].measured,
@@ -235,9 +234,7 @@ def _make_epoch_row(
         steps=steps,
         images=steps * batch_size,
         data_wait_s=sum(sum(part.starved_s) for part in parts),
-        data_wait_s_by_rank=[sum(part.starved_s_by_rank[rank] for part in parts) for rank in range(ranks)]
-        if ranks > 1
-        else None,
+        data_wait_s_by_rank=waits_by_rank if len(waits_by_rank) > 1 else None,
         first_batch_s=None if is_begun else parts[0].first_batch_s,
         steady_step_s=statistics.fmean(times) if times else epoch_time_s / steps,
         steady_steps=len(times),

@@ -82,7 +82,13 @@ def compute_watched_figures(watched: WatchedTrial) -> WatchedFigures:
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            "gaps": figure.gaps + _count_missed_readings(watched, column, figure.period_s),
+            # Readings that watchers came too late for are gaps, too: of each node its GPUs', or its host's.
+            "gaps": figure.gaps
+            + sum(
+                part.count_missed_slots(figure.period_s)
+                * (1 if column in host_figures.COLUMNS else len(part.gpus))
+                for part in watched.hosts
+            ),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             seen.whole_provenance[column] = facts
@@ -94,14 +100,6 @@ def compute_watched_figures(watched: WatchedTrial) -> WatchedFigures:
         seen.result[column] = figure.value
         seen.provenance[column] = facts
     return seen
-
-
-def _count_missed_readings(watched: WatchedTrial, column: str, period_s: float | None) -> int:
-    """Readings that watchers came too late for: of each node its GPUs', or its host's."""
-    is_host = column in host_figures.COLUMNS
-    return sum(
-        part.count_missed_slots(period_s) * (1 if is_host else len(part.gpus)) for part in watched.hosts
-    )
 
 
 def _describe_shared_gpus(watched: WatchedTrial) -> str:

@@ -27,9 +27,6 @@ MIN_BUFFERED_S = 0.5
 """The driver's samples stand for 0.2 s each: of less than this too few would be left."""
 
 
-# ---------------------------------------------------------------- utilisation, clocks, temperature
-
-
 def _make_figure_function(column: metrics.GpuColumn) -> Callable[[WatchedTrial], SourcedFigure]:
     """From the driver's own samples where it takes some, so that nothing between two polls is missed."""
 

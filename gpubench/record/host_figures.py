@@ -6,6 +6,7 @@ memory over the nodes.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -80,18 +81,13 @@ def compute_crowding_pct(watched: WatchedTrial) -> float | None:
     All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell. Of several
     nodes: where it is most.
     """
-    known = [pct for host in watched.hosts if (pct := _compute_node_crowding_pct(host)) is not None]
+    known = []
+    for host in watched.hosts:
+        with contextlib.suppress(Unmeasured):  # it serves a doubt alone
+            if host.spare_cpus > 0:
+                busy = sum(_compute_node_cpu_s(host, metrics.CPU_HOST, w.t0, w.t1) for w in host.measured)
+                known.append(100 * (busy / host.measured_s - host.spare_cpus) / host.cpus)
     return max(known, default=None)
-
-
-def _compute_node_crowding_pct(watched: WatchedTrial) -> float | None:
-    if watched.spare_cpus <= 0:
-        return None
-    try:
-        busy = sum(_compute_node_cpu_s(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
-        return 100 * (busy / watched.measured_s - watched.spare_cpus) / watched.cpus
-    except Unmeasured:  # it serves a doubt alone
-        return None
 
 
 def _convert_to_capped_percent(watched: WatchedTrial, share: float) -> float:

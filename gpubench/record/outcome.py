@@ -68,7 +68,9 @@ def classify_ending(
         return counted.get(node), on, _describe_last_line(words)
 
     for cause in _list_failure_causes(events, done):
-        kills, on, last_line = facts_of(_find_node_of_rank(cause.rank, nodes))
+        # On which of the nodes a rank is, its place tells.
+        of_rank = next((k for k, node in enumerate(nodes) if cause.rank < node.first_rank + node.ranks), 0)
+        kills, on, last_line = facts_of(of_rank)
         if isinstance(cause, RankExit):
             return "failed", format_error_with_advice(
                 f"rank {cause.rank}{on} {_describe_exit(cause.code, kills)}{last_line}"
@@ -88,11 +90,6 @@ def classify_ending(
 
 def _describe_last_line(words: str) -> str:
     return f"; last line of its output: {words}" if words else ""
-
-
-def _find_node_of_rank(rank: int, nodes: Sequence[TrialNode]) -> int:
-    """On which of the nodes a rank is, by its place."""
-    return next((k for k, node in enumerate(nodes) if rank < node.first_rank + node.ranks), 0)
 
 
 def _list_failure_causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:

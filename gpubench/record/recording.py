@@ -11,8 +11,7 @@ from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_record_stale
-from gpubench.record import host_figures
-from gpubench.record.ending import collect_provenance, decide_ending, merge_measured_columns
+from gpubench.record import energy_figures, gpu_figures, host_figures
 from gpubench.record.epochs import collect_finished_segments, find_common_measured_span
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.record.host_figures import compute_tree_cpu_s
@@ -27,17 +26,37 @@ from gpubench.record.together import (
     find_shared_gpus,
 )
 from gpubench.record.training import make_outcome
-from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
+from gpubench.record.warnings import WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt
-from gpubench.schema.codes import SOURCES
+from gpubench.schema.codes import REASONS, SOURCES, format_ending
+from gpubench.schema.columns import MEASURED, OF_GROUPS
 from gpubench.schema.events import End, Event, Steps
+from gpubench.schema.gpu_look import PERIOD_S, IdlePower
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import EpochWindow, Record, TrialSpan
 from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.watched import NOTHING, Window
 from gpubench.schema.window import FEWEST_STEPS
 
+RESERVED = "torch-reserved"
+"""The source of memory where torch's own count stands in for the driver's."""
+EXPLAINED_COLUMNS = tuple(
+    dict.fromkeys(
+        (
+            *(column.name for column in MEASURED if column.name != "doubts"),
+            *gpu_figures.COLUMNS,
+            *energy_figures.COLUMNS,
+            *host_figures.COLUMNS,
+        )
+    )
+)
+"""Columns of which a record tells why they are empty: what watching fills is among them wherever trials.csv has it."""
+OF_GPUS = frozenset({
+    *(c.name for c in MEASURED if c.name.startswith("gpu_")), *gpu_figures.COLUMNS, *energy_figures.COLUMNS,
+    "idle_power_w", "energy_to_top1_j",
+})  # fmt: skip
+"""Columns that only a trial on GPUs can fill."""
 OF_NODES = ("cpu_util_pct", "cpu_s_per_epoch", "host_mem_mib")
 """Columns that are stored for each of several nodes, too."""
 TOO_FEW_STEPS = (
@@ -53,12 +72,7 @@ class SweepFacts:
     experiment: str
     machine: Machine
     environment: Mapping[str, Any]
-    idle_power_w: Mapping[str, float]
-    """GPU uuid -> watts before the sweep."""
-    no_idle_power: Mapping[str, str]
-    """GPU uuid -> why it is not among them."""
-    idle_readings: Mapping[str, tuple[int, int]]
-    """GPU uuid -> readings behind its idle power, and those that failed."""
+    idle_power: IdlePower
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,10 +117,7 @@ def make_records(
         ended_jobs[index] = _evaluate_job(attempt, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
-    culprit = next(
-        (job for job in jobs if job.status == "oom" and job.ended.status == "ok"),
-        None,
-    )
+    culprit = next((job for job in jobs if job.status == "oom" and job.ended.status == "ok"), None)
     slow = next((job for job in jobs if job.status == "ok" and not job.ended.counted), None)
     if culprit is None and slow is not None:
         culprit = _evaluate_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
@@ -114,9 +125,7 @@ def make_records(
     if culprit is not None and len(jobs) > 1:
         taken = ("skipped", _describe_cause_job(culprit))
         jobs = [_evaluate_job(job.tried, known, taken) if job.status == "ok" else job for job in jobs]
-    facts: dict[str, Any] = {}
-    if len(jobs) > 1:
-        facts = _fill_group_columns(jobs, known, group_prediction)
+    facts = _fill_group_columns(jobs, known, group_prediction) if len(jobs) > 1 else {}
     return [
         _make_record(_gather_warning_evidence(jobs, index, known, group_prediction), job, known, facts)
         for index, job in enumerate(jobs)
@@ -138,19 +147,14 @@ def _evaluate_job(
     job, resolved = tried.job, tried.resolved
     ended = make_outcome(job, resolved, tried.done, forced, shared)
     watched = tried.done.watched
-    seen = compute_watched_figures(
-        watched.replace_windows(ended.windows, _find_missed_peak_mib(ended, watched.gpus))
-    )
+    # How much more torch's allocator held at its peak than when the driver was asked at the end.
+    missed_mib = {
+        watched.gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()
+    }
+    seen = compute_watched_figures(watched.replace_windows(ended.windows, missed_mib))
     status, reason = decide_ending(ended, seen, job.trial.gpu_mem_cap_mib)
     result, missing = merge_measured_columns(
-        ended,
-        seen,
-        status,
-        reason,
-        resolved.gpu_uuids,
-        known.idle_power_w,
-        known.no_idle_power,
-        alone=job.membership is None,
+        ended, seen, status, reason, resolved.gpu_uuids, known.idle_power, alone=job.membership is None
     )
     return _EndedJob(
         tried=tried,
@@ -163,6 +167,101 @@ def _evaluate_job(
         missing=missing,
         joules_by_gpu=seen.joules_by_gpu,
     )
+
+
+def decide_ending(ended: Outcome, seen: WatchedFigures, cap_mib: int | None) -> tuple[Any, str]:
+    """The ending, once what was seen from outside is known too."""
+    memory = seen.result.get("gpu_mem_mib")
+    if ended.status == "ok" and cap_mib is not None and memory is not None and memory > cap_mib:
+        return "oom", f"{memory:,.0f} MiB by the driver, over the cap of {cap_mib:,} MiB"
+    if ended.status == "oom" and seen.strangers and cap_mib is None:
+        return "failed", f"GPU memory ran out while others held some: {seen.strangers[0]}"
+    return ended.status, ended.reason
+
+
+def merge_measured_columns(
+    ended: Outcome,
+    seen: WatchedFigures,
+    status: str,
+    reason: str,
+    gpu_uuids: Sequence[str],
+    idle_power: IdlePower,
+    *,
+    alone: bool = True,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """One value or one reason for every measured column. `alone`: no job of a group, whose columns come later."""
+    result = {k: v for k, v in (ended.result | seen.result).items() if v is not None}
+    missing = {
+        **(dict.fromkeys(OF_GROUPS, REASONS["alone"]) if alone else {}),
+        **seen.missing,
+        **ended.missing,
+    }
+    if "gpu_util_pct" in result and "epoch_time_s" in result:
+        result["gpu_busy_s_per_epoch"] = (
+            result["gpu_util_pct"] / 100 * result["epoch_time_s"] * len(gpu_uuids)
+        )
+    elif "gpu_util_pct" in missing:
+        missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
+    reserved = result.get("gpu_mem_reserved_mib")
+    if reserved is not None and _is_driver_memory_unusable(result, reserved):
+        result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
+    if gpu_uuids and all(uuid in idle_power.watts for uuid in gpu_uuids):
+        result["idle_power_w"] = sum(idle_power.watts[uuid] for uuid in gpu_uuids)
+    else:
+        why_not = [idle_power.missing[uuid] for uuid in gpu_uuids if uuid in idle_power.missing]
+        missing["idle_power_w"] = "; ".join(why_not) or REASONS["no-idle-power"]
+    if "epochs_to_top1" in result:
+        joules = [seen.energy_j_by_epoch.get(e.epoch) for e in ended.epochs[: result["epochs_to_top1"]]]
+        known = [j for j in joules if j is not None]
+        if joules and len(known) == len(joules):
+            result["energy_to_top1_j"] = sum(known)
+        else:
+            missing["energy_to_top1_j"] = missing.get("energy_j", REASONS["energy-on-the-way"])
+    if status != "ok":
+        # What an unfinished trial showed on the way is no figure of the configuration.
+        kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
+        return kept, {name: format_ending(status, reason) for name in EXPLAINED_COLUMNS if name not in kept}
+    names = [name for name in EXPLAINED_COLUMNS if alone or name not in OF_GROUPS]
+    why = {**missing, **(dict.fromkeys(OF_GPUS, REASONS["no-gpu"]) if not gpu_uuids else {})}
+    return result, {n: why.get(n, REASONS["not-reported"]) for n in names if result.get(n) is None}
+
+
+def _is_driver_memory_unusable(result: Mapping[str, Any], reserved_mib: float) -> bool:
+    """Whether the driver told nothing, or a growth that can't be: somebody else gave memory back meanwhile."""
+    if result.get("gpu_mem_source") == "nvml-device-delta":
+        return bool(result["gpu_mem_mib"] < reserved_mib)
+    return result.get("gpu_mem_mib") is None
+
+
+def collect_provenance(
+    seen: Mapping[str, Mapping[str, Any]],
+    result: Mapping[str, Any],
+    why: str | None,
+    idle_readings: Sequence[tuple[int, int]] = (),
+) -> dict[str, Mapping[str, Any]]:
+    """Where the figures come from: `seen`, the look before the sweep, and memory that torch's allocator stands in for.
+
+    `why`: the reason that the driver's figure is missing; None where there was one that could not be.
+    `idle_readings`: of each GPU, taken and failed.
+    """
+    if result.get("idle_power_w") is not None:
+        look = {
+            "source": SOURCES["power-before"],
+            "period_s": PERIOD_S,
+            "samples": sum(taken for taken, _ in idle_readings),
+            "gaps": sum(failed for _, failed in idle_readings),
+        }
+        seen = {**seen, "idle_power_w": look}
+    if result.get("gpu_mem_source") != RESERVED:
+        return dict(seen)
+    reason = why or "the device's memory grew by less than that: somebody else gave some back"
+    facts = {
+        "source": f"torch's allocator, reserved at its peak ({reason})",
+        "period_s": None,
+        "samples": 1,
+        "gaps": 0,
+    }
+    return {**seen, "gpu_mem_mib": facts, "gpu_mem_source": facts}
 
 
 def _fill_group_columns(
@@ -202,23 +301,18 @@ def _divide_epoch_energy(job: _EndedJob, shares: Shares) -> None:
     job.seen = replace(job.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _summarize_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
-    """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
+def _compute_others_cpu_pct(jobs: Sequence[_EndedJob], index: int) -> float | None:
+    """Per cent of a job's CPUs that the other jobs of its group used in its windows; None: not known."""
     mine = jobs[index]
-    other_jobs = [job for k, job in enumerate(jobs) if k != index]
-    resolved = [job.resolved for job in jobs]
     cpus = set(mine.resolved.cpu_ids)
-    on_same = [job for job in other_jobs if set(job.resolved.cpu_ids) & cpus]
+    on_same = [job for k, job in enumerate(jobs) if k != index and set(job.resolved.cpu_ids) & cpus]
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
     within = all(set(job.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
     spent = [compute_tree_cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
     usable = mine.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [seconds for seconds in spent if seconds is not None]
-    return OtherJobs(
-        on_gpus=len(find_shared_gpus(resolved, index)),
-        cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
-    )
+    return 100 * sum(known) / usable if usable and within and len(known) == len(spent) else None
 
 
 def _find_smallest_gpu_mib(resolved: ResolvedTrial, machine: Machine) -> int | None:
@@ -240,7 +334,8 @@ def _gather_warning_evidence(
         seen=job.seen,
         result=job.result,
         gpu_mib=_find_smallest_gpu_mib(tried.resolved, known.machine),
-        neighbours=_summarize_other_jobs(jobs, number),
+        shared_gpus=len(find_shared_gpus([other.resolved for other in jobs], number)),
+        others_cpu_pct=_compute_others_cpu_pct(jobs, number),
         images=data.train_images + data.val_images + data.skipped_images if reads else 0,
         skipped_images=data.skipped_images if reads else 0,
         could_run_on=cpus if known.machine.has_unbound_cpus and cpus > tried.resolved.cpus else None,
@@ -252,6 +347,7 @@ def _make_record(
     case: WarningEvidence, ended_job: _EndedJob, known: SweepFacts, facts: Mapping[str, Any]
 ) -> Record:
     tried, ended, seen, result = ended_job.tried, ended_job.ended, ended_job.seen, ended_job.result
+    idle_readings = known.idle_power.readings
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
@@ -282,15 +378,15 @@ def _make_record(
             seen.provenance,
             result,
             seen.missing.get("gpu_mem_mib"),
-            [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
+            [idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in idle_readings],
         ),
         epochs=[
-            e.to_record_row()
+            row.to_record_row()
             | {
-                "cpu_s": seen.cpu_s_by_epoch.get(e.epoch),
-                "energy_j": seen.energy_j_by_epoch.get(e.epoch),
+                "cpu_s": seen.cpu_s_by_epoch.get(row.epoch),
+                "energy_j": seen.energy_j_by_epoch.get(row.epoch),
             }
-            for e in ended.epochs
+            for row in ended.epochs
         ],
         windows=[EpochWindow(epoch=e.epoch, t0=e.t0, t1=e.t1) for e in ended.epochs],
         nodes=_make_node_entries(done, ended.windows),
@@ -338,8 +434,3 @@ def list_step_rows(events: Sequence[Event], launched: float) -> list[tuple[float
         if segment.measured
         for ended_s, step_s in zip(segment.ends_s, segment.step_s, strict=True)
     ]
-
-
-def _find_missed_peak_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
-    """GPU -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
-    return {gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()}

@@ -39,7 +39,6 @@ class WatchedResource:
     column: str
     full_from: float
     """The figure, in per cent, from which it counts as full; a share of time is told from there on."""
-    label: str
     of_gpus: bool = True
     """Whether only jobs on GPUs have it."""
     of_time: bool = False
@@ -51,22 +50,13 @@ class WatchedResource:
 
 
 WATCHED = (
-    WatchedResource(name="cpu", column="cpu_util_pct", full_from=90, label="CPUs", of_gpus=False),
-    WatchedResource(name="gpu", column="gpu_util_pct", full_from=95, label="GPU time", of_time=True),
-    WatchedResource(name="gpu memory", column="gpu_mem_mib", full_from=FULL_PCT, label="GPU memory"),
-    WatchedResource(
-        name="memory bandwidth",
-        column="gpu_mem_util_pct",
-        full_from=90,
-        label="memory bandwidth",
-        of_time=True,
-    ),
-    WatchedResource(
-        name="input", column="data_wait_pct", full_from=20, label="waiting for images", of_gpus=False
-    ),
-    WatchedResource(name="power", column="throttled_pct", full_from=THROTTLED_PCT, label="clocks lowered"),
+    WatchedResource(name="cpu", column="cpu_util_pct", full_from=90, of_gpus=False),
+    WatchedResource(name="gpu", column="gpu_util_pct", full_from=95, of_time=True),
+    WatchedResource(name="gpu memory", column="gpu_mem_mib", full_from=FULL_PCT),
+    WatchedResource(name="memory bandwidth", column="gpu_mem_util_pct", full_from=90, of_time=True),
+    WatchedResource(name="input", column="data_wait_pct", full_from=20, of_gpus=False),
+    WatchedResource(name="power", column="throttled_pct", full_from=THROTTLED_PCT),
 )
-BY_NAME = {watched.name: watched for watched in WATCHED}
 
 
 def compute_resource_fullness(
@@ -81,13 +71,21 @@ def compute_resource_fullness(
     for watched in WATCHED:
         if watched.of_gpus and not on_gpus:
             continue
-        if watched.name == "gpu memory":
+        is_memory = watched.name == "gpu memory"
+        if is_memory:
             before = _compute_memory_shares(alone, gpu_memory_mib, together=False)
             now = _compute_memory_shares(together, gpu_memory_mib, together=True)
-            short = [[bool(row.gpu_alloc_retries) for row in rows] for rows in (alone, together)]
         else:
             before, now = (tuple(getattr(row, watched.column) for row in rows) for rows in (alone, together))
-            short = [[False] * len(rows) for rows in (alone, together)]
+        # An allocator that had to try again ran short, whatever the figure says.
+        full_alone, full_now = (
+            tuple(
+                bool(is_memory and row.gpu_alloc_retries)
+                or (watched.is_reached(value) and not watched.of_time)
+                for row, value in zip(rows, values, strict=True)
+            )
+            for rows, values in ((alone, before), (together, now))
+        )
         resources.append(
             Resource(
                 name=watched.name,
@@ -95,8 +93,8 @@ def compute_resource_fullness(
                 unit="%",
                 alone=before,
                 together=now,
-                full_alone=_list_full_by_job(watched, before, short[0]),
-                full_together=any(_list_full_by_job(watched, now, short[1])),
+                full_alone=full_alone,
+                full_together=any(full_now),
             )
         )
     return resources
@@ -107,31 +105,22 @@ def list_full_resources(resources: Sequence[Resource]) -> tuple[str, ...]:
     return tuple(resource.name for resource in resources if resource.full_together)
 
 
-def format_full_resources(names: Sequence[str]) -> str | None:
-    """These names as the column `full_together` has them, `cpu+gpu-memory`; None for none."""
-    return "+".join(name.replace(" ", "-") for name in names) or None
+def format_full_resources(resources: Sequence[Resource]) -> str | None:
+    """What was full, as the column `full_together` has it, `cpu+gpu-memory`; None for nothing."""
+    return "+".join(name.replace(" ", "-") for name in list_full_resources(resources)) or None
 
 
 def explain_none_full(resources: Sequence[Resource]) -> str:
     """Why `full_together` is empty: nothing was full, or a share of time does not tell."""
+    figures = {resource.name: resource.together for resource in resources}
     busy = [
-        watched.label
-        for resource in resources
-        if (watched := BY_NAME[resource.name]).of_time and any(map(watched.is_reached, resource.together))
+        "GPU time" if watched.name == "gpu" else watched.name
+        for watched in WATCHED
+        if watched.of_time and any(map(watched.is_reached, figures.get(watched.name, ())))
     ]
     if busy:
         return f"no watched resource is known to have been full; {' and '.join(busy)} can't tell"
     return REASONS["none-full"]
-
-
-def _list_full_by_job(
-    watched: WatchedResource, values: Sequence[float | None], short: Sequence[bool]
-) -> tuple[bool, ...]:
-    """For each job, whether it had the resource full. `short`: whether it ran short, whatever its figure says."""
-    return tuple(
-        ran_short or (watched.is_reached(value) and not watched.of_time)
-        for value, ran_short in zip(values, short, strict=True)
-    )
 
 
 def _compute_memory_shares(

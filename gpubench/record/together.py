@@ -12,7 +12,6 @@ from gpubench.record.resources import (
     compute_resource_fullness,
     explain_none_full,
     format_full_resources,
-    list_full_resources,
 )
 from gpubench.results.rows import make_row
 from gpubench.schema.codes import REASONS, format_ending, format_reason
@@ -112,7 +111,7 @@ def compare_group_with_solos(
         resources = compute_resource_fullness(rows_alone, together, gpu_mib)
         facts["resources"] = [asdict(resource) for resource in resources]
         shared["sharing"] = classify_overlap(gain)
-        shared["full_together"] = format_full_resources(list_full_resources(resources))
+        shared["full_together"] = format_full_resources(resources)
         nothing_full = explain_none_full(resources)
     shares = _divide_gpu_work(jobs, alone, together)
     for number, job in enumerate(jobs):
@@ -126,20 +125,16 @@ def compare_group_with_solos(
         }
         why = _explain_empty_columns(columns, jobs, group_prediction, nothing_full)
         energy, no_energy = _estimate_job_energy(job, shares[number])
-        _fill_in_columns(job, columns | energy, why | no_energy)
+        why |= no_energy
+        other = format_ending(job.status, job.reason) if job.status != "ok" else REASONS["not-reported"]
+        for column, value in (columns | energy).items():
+            job.result.pop(column, None)
+            job.missing.pop(column, None)
+            if value is not None:
+                job.result[column] = value
+            else:
+                job.missing[column] = why.get(column, other)
     return shares, facts
-
-
-def _fill_in_columns(job: GroupJob, columns: Mapping[str, Any], why: Mapping[str, str]) -> None:
-    """Each of these columns gets its value, or the reason that it has none."""
-    other = format_ending(job.status, job.reason) if job.status != "ok" else REASONS["not-reported"]
-    for column, value in columns.items():
-        job.result.pop(column, None)
-        job.missing.pop(column, None)
-        if value is not None:
-            job.result[column] = value
-        else:
-            job.missing[column] = why.get(column, other)
 
 
 def _explain_empty_columns(
@@ -182,29 +177,29 @@ def _divide_gpu_work(
         busy, time = solo.gpu_busy_s_per_epoch if solo else None, row.epoch_time_s
         work.append(busy / row.gpus / time if busy is not None and time and row.gpus else None)
     resolved = [job.resolved for job in jobs]
-    shares_by_job: list[Shares] = []
-    for number, job in enumerate(jobs):
-        shared = find_shared_gpus(resolved, number) if job.status == "ok" else frozenset()
-        shares: dict[str, float | None] = {}
-        for uuid in job.resolved.gpu_uuids if shared else ():
-            users = [work[k] for k, job_resolved in enumerate(resolved) if uuid in job_resolved.gpu_uuids]
-            known = [rate for rate in users if rate is not None]
-            mine = work[number]
-            all_known = mine is not None and len(known) == len(users) and sum(known) > 0
-            shares[uuid] = mine / sum(known) if mine is not None and all_known else None
-        shares_by_job.append(shares)
-    return shares_by_job
+
+    def find_share(number: int, uuid: str) -> float | None:
+        rates = [work[k] for k, user in enumerate(resolved) if uuid in user.gpu_uuids]
+        known = [rate for rate in rates if rate is not None]
+        mine = work[number]
+        return mine / sum(known) if mine is not None and len(known) == len(rates) and sum(known) > 0 else None
+
+    return [
+        {uuid: find_share(number, uuid) for uuid in job.resolved.gpu_uuids}
+        if job.status == "ok" and find_shared_gpus(resolved, number)
+        else {}
+        for number, job in enumerate(jobs)
+    ]
 
 
 def _estimate_job_energy(job: GroupJob, shares: Shares) -> tuple[dict[str, Any], dict[str, str]]:
     """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}
-    why = REASONS["shared-gpu-work"]
     columns: dict[str, Any] = {"gpu_busy_s_per_epoch": None}
     missing = {"gpu_busy_s_per_epoch": REASONS["shared-gpu-busy"]}
     for column in ENERGY:
-        joules = job.joules_by_gpu.get(column)
+        joules, why = job.joules_by_gpu.get(column), REASONS["shared-gpu-work"]
         columns[column] = divide_energy(joules, shares) if joules else None
         missing[column] = why if joules else job.missing.get(column, why)
     columns["energy_source"] = ESTIMATE if columns["energy_j"] is not None else None
@@ -217,8 +212,8 @@ def divide_energy(joules_by_gpu: Mapping[str, float], shares_by_gpu: Shares) -> 
 
     None where no joules are known, a GPU's share is not, or nothing would be left for the job.
     """
-    shares = {gpu: shares_by_gpu.get(gpu) for gpu in joules_by_gpu}
-    known = {gpu: share for gpu, share in shares.items() if share is not None}
-    if len(known) < len(shares):
-        return None
-    return sum(joules * known[gpu] for gpu, joules in joules_by_gpu.items()) or None
+    parts = [
+        None if (share := shares_by_gpu.get(gpu)) is None else joules * share
+        for gpu, joules in joules_by_gpu.items()
+    ]
+    return None if None in parts else sum(part for part in parts if part is not None) or None

@@ -1,13 +1,21 @@
-"""What a training's events amount to: its ending, its epochs, the columns that its ranks' figures fill. Pure."""
+"""What a training's events amount to: its ending, its epochs, the columns that its ranks' figures fill.
+
+Among them the parts of a step and what ranks exchanged, and how long training took to an accuracy. Pure.
+"""
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from typing import Any
 
+from gpubench.basics.rounding import round_half_up
+from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
-from gpubench.record.breakdown import summarize_breakdown
 from gpubench.record.epochs import (
     EpochRow,
     compute_timing_columns,
@@ -16,14 +24,20 @@ from gpubench.record.epochs import (
     make_windows,
 )
 from gpubench.record.outcome import Outcome, classify_ending
-from gpubench.record.target import compute_time_to_top1_columns
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS, format_reason
+from gpubench.schema.columns import CONFIRMED, UNCONFIRMED
 from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
 from gpubench.schema.events import Hello, Result
 from gpubench.schema.record import Ended
 from gpubench.schema.window import count_block_steps
 from gpubench.schema.workload import WORKLOADS
+
+STEP_TIMES = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
+EXCHANGE = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
+NOISE = 0.02
+"""Ranks whose own work differs by less than this share of a step are equally fast."""
+TO_TOP1 = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 
 
 def make_outcome(
@@ -73,7 +87,6 @@ def _add_training_figures(
         missing["epochs_measured"] = missing["epoch_time_iqr_s"] = NO_EPOCHS
     elif "epoch_time_iqr_s" not in result:
         missing["epoch_time_iqr_s"] = NO_SPREAD
-    result["cpu_probe_ms"] = first.cpu_probe_ms
     if "step_time_ms_p95" not in result:
         missing["step_time_ms_p95"] = NO_P95
     memory = [r.memory for r in results if r.memory]
@@ -87,8 +100,8 @@ def _add_training_figures(
     ):
         result |= columns
         missing |= why_not
-    result["params_m"] = first.params_m
-    result["gmacs_per_image"] = first.gmacs_per_image
+    for name in ("cpu_probe_ms", "params_m", "gmacs_per_image"):
+        result[name] = getattr(first, name)
     if first.gmacs_missing:
         missing["gmacs_per_image"] = first.gmacs_missing
     if first.quality is not None:
@@ -116,3 +129,112 @@ def _explain_no_top1(job: Job) -> str:
     if job.variant.files == "none":
         return REASONS["no-validation"]
     return REASONS["empty-validation"]
+
+
+# ---- the parts of a step, and the exchange ----
+
+
+def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Columns of the breakdown and of the exchange, and why some are empty. `results`: every rank's last event.
+
+    Times are means over the ranks of each rank's median.
+    """
+    why_alone = results[0].no_exchange
+    columns: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    if why_alone:
+        missing |= dict.fromkeys((*EXCHANGE, "comm_mib_per_step"), why_alone)
+    elif results[0].exchange_mib is None:
+        missing["comm_mib_per_step"] = REASONS["exchange-untold"]
+    else:
+        columns["comm_mib_per_step"] = results[0].exchange_mib
+    medians_by_rank = {r.rank: r.breakdown for r in results if r.breakdown}
+    if len(medians_by_rank) < len(results):
+        why = REASONS["no-breakdown"]
+        return columns, dict.fromkeys((*STEP_TIMES, *EXCHANGE, "breakdown_cost_pct"), why) | missing
+    medians = list(medians_by_rank.values())
+    columns |= {name: statistics.fmean(getattr(p, name) for p in medians) for name in STEP_TIMES}
+    costs = [p.cost_pct for p in medians if p.cost_pct is not None]
+    if costs:
+        columns["breakdown_cost_pct"] = statistics.fmean(costs)
+    else:
+        missing["breakdown_cost_pct"] = REASONS["few-marked-steps"]
+    if why_alone:
+        return columns, missing
+    waits = {rank: p.comm_ms for rank, p in medians_by_rank.items() if p.comm_ms is not None}
+    hidden = [p.comm_hidden_ms for p in medians if p.comm_hidden_ms is not None]
+    if len(waits) < len(medians) or len(hidden) < len(medians):
+        return columns, missing | dict.fromkeys(EXCHANGE, REASONS["exchange-unseen"])
+    comm_ms, step_ms = statistics.fmean(waits.values()), statistics.fmean(p.step_ms for p in medians)
+    columns |= {
+        "comm_ms": comm_ms,
+        "comm_hidden_ms": statistics.fmean(hidden),
+        "comm_pct": 100 * comm_ms / step_ms,
+    }
+    is_alike = max(waits.values()) - min(waits.values()) < NOISE * step_ms
+    # Who waits least for the others, since all take equally long together.
+    columns["slowest_rank"] = None if is_alike else min(waits, key=waits.__getitem__)
+    if is_alike:
+        missing["slowest_rank"] = format_reason("no-slowest-rank", f"{100 * NOISE:g}")
+    return columns, missing
+
+
+# ---- how long it took to an accuracy ----
+
+
+def compute_time_to_top1_columns(
+    epochs: Sequence[EpochRow], target: float | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The columns of time to an accuracy, and why they are empty. `epochs`: rows with `top1_pct`, from the first.
+
+    The energy is not known here: where the target was reached it is neither given nor explained.
+    """
+    if target is None:
+        return {}, dict.fromkeys(TO_TOP1, REASONS["no-target"])
+    number = next(
+        (k for k, e in enumerate(epochs, 1) if (e.top1_pct or 0.0) >= target and not _has_diverged(e)), None
+    )
+    if number is None:
+        last = epochs[-1].top1_pct
+        code = "target-missed-diverged" if _has_diverged(epochs[-1]) else "target-missed"
+        why = format_reason(
+            code, round_half_up(last or 0.0, 1), *format_count(len(epochs), "epoch").split(), f"{target:g}"
+        )
+        return {}, dict.fromkeys(TO_TOP1, why)
+    ends = accumulate(e.epoch_time_s for e in epochs)
+    judged = [
+        (end, 0.0 if _has_diverged(e) else e.top1_pct)
+        for end, e in zip(ends, epochs, strict=True)
+        if e.top1_pct is not None
+    ]
+    crossing = find_target_crossing(judged, target)
+    return {
+        "epochs_to_top1": number,
+        "time_to_top1_s": sum(e.epoch_time_s for e in epochs[:number]),
+        **({"top1_crossing_s": crossing[0], "top1_crossing": crossing[1]} if crossing else {}),
+    }, {}
+
+
+def _has_diverged(epoch: EpochRow) -> bool:
+    """Whether the network has no numbers left: what it then hits, it hits by chance."""
+    return not math.isfinite(epoch.train_loss)
+
+
+def find_target_crossing(points: Sequence[tuple[float, float]], target: float) -> tuple[float, str] | None:
+    """When top-1 reached `target`, in s, and whether the next evaluation confirms it.
+
+    `points`: evaluations (time in s, top-1 in per cent) in the order of time.
+
+    A straight line from the last evaluation below it to the first one there, if the next one is there, too: one lucky
+    evaluation is no accuracy. Where it is the last one nothing confirms it. If the first evaluation is there already,
+    its own time, for nobody looked before. None where it was not reached.
+    """
+    for place, (time, top1) in enumerate(points):
+        after = points[place + 1] if place + 1 < len(points) else None
+        if top1 < target or (after is not None and after[1] < target):
+            continue
+        earlier, below = points[place - 1] if place else (time, target)
+        if below < target:
+            time = earlier + (time - earlier) * (target - below) / (top1 - below)
+        return time, UNCONFIRMED if after is None else CONFIRMED
+    return None

@@ -31,16 +31,6 @@ from gpubench.schema.doubts import (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OtherJobs:
-    """What the other jobs of the group did beside this one."""
-
-    on_gpus: int = 0
-    """GPUs of this job that others of them used, too."""
-    cpu_pct: float | None = 0.0
-    """Per cent of this job's CPUs that the others used in its measured windows; None: not known."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class WarningEvidence:
     """A result and what its doubts rest on."""
 
@@ -52,7 +42,10 @@ class WarningEvidence:
     """The columns, as stored."""
     gpu_mib: int | None
     """Memory of the smallest of its GPUs; None: it uses none."""
-    neighbours: OtherJobs = OtherJobs()
+    shared_gpus: int = 0
+    """GPUs of this job that other jobs of its group used, too."""
+    others_cpu_pct: float | None = 0.0
+    """Per cent of this job's CPUs that these used in its measured windows; None: not known."""
     images: int = 0
     """How many images its folder has, those for validation and those left out among them."""
     skipped_images: int = 0
@@ -68,20 +61,6 @@ class WarningEvidence:
         return float(value) if isinstance(value, (int, float)) else None
 
 
-def _warn_stranger(case: WarningEvidence) -> str | None:
-    if not case.seen.strangers:
-        return None
-    return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
-
-
-def _warn_desktop(case: WarningEvidence) -> str | None:
-    if not case.seen.desktops:
-        return None
-    return (
-        f"a desktop draws on the GPU: {case.seen.desktops[0]}; figures are steadier on a GPU without a screen"
-    )
-
-
 def _warn_throttled(case: WarningEvidence) -> str | None:
     share = case.find_number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
@@ -90,16 +69,6 @@ def _warn_throttled(case: WarningEvidence) -> str | None:
         f"the GPU's clocks were lowered for {share:.0f} % of the time by {case.result.get('throttle_reasons')}; "
         "compare only with rows that say the same, or look at cooling and power limit "
         "(nvidia-smi -q -d PERFORMANCE,POWER)"
-    )
-
-
-def _warn_unbound_cpus(case: WarningEvidence) -> str | None:
-    if case.could_run_on is None:
-        return None
-    return (
-        f"the trial had {format_count(case.resolved.cpus, 'CPU')} of its job, but could run on "
-        f"{case.could_run_on}: it may have shared them with other jobs; have SLURM "
-        "bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
     )
 
 
@@ -134,26 +103,9 @@ def _warn_memory_near_limit(case: WarningEvidence) -> str | None:
     )
 
 
-def _warn_allocator_retries(case: WarningEvidence) -> str | None:
-    retries = case.find_number("gpu_alloc_retries")
-    if not retries:
-        return None
-    return (
-        f"the allocator ran out of memory and had to free some {format_count(round(retries), 'time')}, which takes "
-        "time; use a smaller batch"
-    )
-
-
-def _warn_cpu_starved(case: WarningEvidence) -> str | None:
-    workers, cpus = case.resolved.workers, case.resolved.all_cpus
-    if workers <= cpus:
-        return None
-    return f"{workers} loader workers share {format_count(cpus, 'CPU')}; use fewer workers or more CPUs"
-
-
 def _warn_other_load(case: WarningEvidence) -> str | None:
     whole, trial_pct = case.find_number("cpu_util_pct"), case.find_number("cpu_util_trial_pct")
-    theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
+    theirs, crowding = case.others_cpu_pct, case.seen.crowding_pct
     if trial_pct is None or theirs is None:
         return None
     if whole is not None and (used := whole - trial_pct - theirs) > OTHER_LOAD_PCT:
@@ -199,71 +151,88 @@ def _warn_slower_than_turns(case: WarningEvidence) -> str | None:
     )
 
 
-def _warn_skipped_images(case: WarningEvidence) -> str | None:
-    if not case.skipped_images:
-        return None
-    were = "was" if case.skipped_images == 1 else "were"
-    return (
-        f"{case.skipped_images:,} of {case.images:,} images could not be decoded and {were} left out; "
-        "compare only with rows that read the same images, or repair them"
-    )
-
-
-Rule = Callable[[WarningEvidence], str | None]
-
-
-def _make_fixed_sentence_rule(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rule:
-    """A doubt whose sentence names no figure."""
-    return lambda case: sentence if is_so(case) else None
-
-
-RULES: Mapping[str, Rule] = {
-    "stranger": _warn_stranger,
-    "desktop": _warn_desktop,
+RULES: Mapping[str, Callable[[WarningEvidence], str | None]] = {
+    "stranger": lambda case: (
+        f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
+        if case.seen.strangers
+        else None
+    ),
+    "desktop": lambda case: (
+        f"a desktop draws on the GPU: {case.seen.desktops[0]}; figures are steadier on a GPU without a screen"
+        if case.seen.desktops
+        else None
+    ),
     "throttled": _warn_throttled,
     "low-clock": _warn_low_clock,
     "spread": _warn_epoch_time_spread,
     "near-limit": _warn_memory_near_limit,
-    "retries": _warn_allocator_retries,
-    "cpu-starved": _warn_cpu_starved,
+    "retries": lambda case: (
+        f"the allocator ran out of memory and had to free some {format_count(round(retries), 'time')}, which takes "
+        "time; use a smaller batch"
+        if (retries := case.find_number("gpu_alloc_retries"))
+        else None
+    ),
+    "cpu-starved": lambda case: (
+        f"{workers} loader workers share {format_count(cpus, 'CPU')}; use fewer workers or more CPUs"
+        if (workers := case.resolved.workers) > (cpus := case.resolved.all_cpus)
+        else None
+    ),
     "other-load": _warn_other_load,
-    "unbound-cpus": _warn_unbound_cpus,
+    "unbound-cpus": lambda case: (
+        f"the trial had {format_count(case.resolved.cpus, 'CPU')} of its job, but could run on "
+        f"{case.could_run_on}: it may have shared them with other jobs; have SLURM "
+        "bind them (srun --cpu-bind=cores; TaskPlugin=task/affinity)"
+        if case.could_run_on is not None
+        else None
+    ),
     "gaps": _warn_sample_gaps,
     "diverged": _warn_diverged,
-    "dp": _make_fixed_sentence_rule(
-        lambda case: case.job.trial.strategy == "dp",
-        "DataParallel copies the model in every step, from one process; prefer ddp",
+    "dp": lambda case: (
+        "DataParallel copies the model in every step, from one process; prefer ddp"
+        if case.job.trial.strategy == "dp"
+        else None
     ),
     # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
-    "dp-channels-last": _make_fixed_sentence_rule(
-        lambda case: case.job.trial.strategy == "dp" and case.job.trial.memory_format == "channels_last",
+    "dp-channels-last": lambda case: (
         "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in every "
-        "step; use memory_format=contiguous or ddp",
+        "step; use memory_format=contiguous or ddp"
+        if case.job.trial.strategy == "dp" and case.job.trial.memory_format == "channels_last"
+        else None
     ),
-    "compile-cache": _make_fixed_sentence_rule(
-        lambda case: case.job.trial.execution == "compile",
-        "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache",
+    "compile-cache": lambda case: (
+        "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
+        if case.job.trial.execution == "compile"
+        else None
     ),
-    "breakdown": _make_fixed_sentence_rule(
-        lambda case: case.job.trial.breakdown,
+    "breakdown": lambda case: (
         "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take "
-        "times from a row without --breakdown",
+        "times from a row without --breakdown"
+        if case.job.trial.breakdown
+        else None
     ),
-    "skipped-images": _warn_skipped_images,
-    "shared-gpu": _make_fixed_sentence_rule(
-        lambda case: case.neighbours.on_gpus,
+    "skipped-images": lambda case: (
+        f"{case.skipped_images:,} of {case.images:,} images could not be decoded and "
+        f"{'was' if case.skipped_images == 1 else 'were'} left out; compare only with rows that read the same images, "
+        "or repair them"
+        if case.skipped_images
+        else None
+    ),
+    "shared-gpu": lambda case: (
         "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
-        "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone",
+        "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone"
+        if case.shared_gpus
+        else None
     ),
-    "solo-stale": _make_fixed_sentence_rule(
-        lambda case: case.stale_solo,
+    "solo-stale": lambda case: (
         "the same trial alone was measured under other versions of torch, driver or gpubench; --retry stale measures "
-        "it again",
+        "it again"
+        if case.stale_solo
+        else None
     ),
     "beyond-turns": _warn_slower_than_turns,
     "faster-together": lambda case: describe_speedup_doubt(case.find_number("slowdown")),
 }
-"""The code of each entry -> the function that says the sentence, or None where there is no such doubt."""
+"""The code of each entry -> what says the sentence, or None where there is no such doubt."""
 
 
 def find_warnings(case: WarningEvidence) -> dict[str, str]:

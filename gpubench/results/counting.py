@@ -1,9 +1,10 @@
-"""Which of the stored attempts at a unit counts. Pure."""
+"""Which of the stored attempts at a unit counts, and which got of the machine what they would get now. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from gpubench.schema.record import FINAL, Record, decide_group_ending, find_allotted_values
@@ -87,24 +88,16 @@ def select_counting_records(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    return _key_attempt_records(
-        (jobs, allowance)
-        for (*_, allowance), jobs in _select_counting_attempts(records, find_attempt_allowance).items()
-    )
+    counting = _select_counting_attempts(records, find_attempt_allowance).values()
+    return key_records_as_counting(chain.from_iterable(counting))
 
 
 def key_records_as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """These attempts, each of which is to count, whatever came before or after it."""
-    return _key_attempt_records((jobs, find_attempt_allowance(jobs)) for jobs in group_by_attempt(records))
-
-
-def _key_attempt_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
-    """The records of these attempts, each under what it counts for. With the allowance of each attempt."""
-    once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
-        for jobs, attempt_allowance in attempts
-        for allowance in [once.setdefault(attempt_allowance, attempt_allowance)]
+        for jobs in group_by_attempt(records)
+        for allowance in [find_attempt_allowance(jobs)]
         for job in jobs
     }
 
@@ -120,29 +113,23 @@ Place = tuple[str, tuple[str, ...], Allowance]
 
 def _select_counting_attempts(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
-) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
-    """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
-    apart.
+) -> dict[tuple[int, Place], list[Record]]:
+    """Round and place -> the attempt that counts there. `allowed`: which allowances are told apart.
 
     All rounds of a unit are of one folder: where several were merged, of the one that measured it last.
     """
     places: dict[Place, dict[str, list[list[Record]]]] = {}
-    counted: dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]] = {}
+    counted: dict[tuple[int, Place], list[Record]] = {}
     # Clocks may be set back; numbers only go up.
     for jobs in sorted(group_by_attempt(records), key=lambda jobs: jobs[0].attempt):
         if not jobs[0].reference:
-            unit_id, machines, allowance = (
-                find_unit_id(jobs[0]),
-                tuple(sorted(j.machine_key for j in jobs)),
-                allowed(jobs),
-            )
-            folders = places.setdefault((unit_id, machines, allowance), {})
-            folders.setdefault(jobs[0].folder_id, []).append(jobs)
-            counted.setdefault((unit_id, jobs[0].round, machines, allowance), [])
-    for (unit_id, machines, allowance), folders in places.items():
+            place = find_unit_id(jobs[0]), tuple(sorted(job.machine_key for job in jobs)), allowed(jobs)
+            places.setdefault(place, {}).setdefault(jobs[0].folder_id, []).append(jobs)
+            counted.setdefault((jobs[0].round, place), [])
+    for place, folders in places.items():
         measured = max(map(_select_attempt_by_round, folders.values()), key=_make_folder_sort_key)
         for number, jobs in measured.items():
-            counted[unit_id, number, machines, allowance] = jobs
+            counted[number, place] = jobs
     return {key: jobs for key, jobs in counted.items() if jobs}
 
 
@@ -204,3 +191,55 @@ def _make_folder_sort_key(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool,
         return False, False, "", ""
     began = max(jobs[0].started_at for jobs in rounds.values())
     return True, _has_final_ending(rounds[1]), began, rounds[1][0].folder_id
+
+
+# ---- what the machine gave ----
+
+Key = tuple[str, str]
+"""Trial id and machine."""
+EXPLANATIONS: Mapping[str, str] = {
+    "cpus": "measured on {then} CPU{s}, here {now} may be used",
+    "workers": "measured with {then} loader worker{s}, here it gets {now}",
+}
+"""How it is said that a field got another value. What follows from others comes after them."""
+
+
+def explain_allowance_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
+    """What the machine gave one attempt that it would not give now; None where that is the same.
+
+    `jobs`: of a group all of them, for they stand together: one that is unlike takes its neighbours along. `now`: the
+    columns of `ResolvedTrial`. What ran out of GPU memory is alike: CPUs don't change that.
+    """
+    if decide_group_ending([job.status for job in jobs]) == "oom":
+        return None
+    for job in jobs:
+        given_now = now.get((job.trial_id, job.machine_key), {})
+        then = find_allotted_values(job)
+        for field, words in EXPLANATIONS.items():
+            if given_now and then.get(field) is not None and then[field] != given_now[field]:
+                s = "" if then[field] == 1 else "s"
+                return words.format(then=then[field], s=s, now=given_now[field])
+    return None
+
+
+def select_matching_records(
+    records: Iterable[Record], now: Mapping[Key, Mapping[str, Any]]
+) -> tuple[list[Record], dict[str, str]]:
+    """The attempts without those that were given something else; and trial id -> why, where no other is left.
+
+    `now`: what the machine would give. Attempts at other trials, and of other machines, stay.
+    """
+    stored = list(records)
+    out = {
+        identify_attempt(jobs[0]): why
+        for jobs in group_by_attempt(stored)
+        if (why := explain_allowance_mismatch(jobs, now)) is not None
+    }
+    kept = [record for record in stored if identify_attempt(record) not in out]
+    without = now.keys() - {(record.trial_id, record.machine_key) for record in kept}
+    lost = {
+        record.trial_id: out[identify_attempt(record)]
+        for record in stored
+        if identify_attempt(record) in out and (record.trial_id, record.machine_key) in without
+    }
+    return kept, lost

@@ -59,8 +59,7 @@ def open_file_or_member(path: Path) -> IO[bytes]:
     folder, name = path.parents[2], _make_member_name(path)
     if name not in _list_attempt_members(folder):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-    with _open_zip(folder / PACKED) as archive:
-        return io.BytesIO(_read_member(archive, name))
+    return io.BytesIO(_read_member(folder / PACKED, name))
 
 
 def list_files_and_members(folder: Path, kind: str) -> list[Path]:
@@ -119,8 +118,12 @@ def _open_zip(path: Path) -> zipfile.ZipFile:
         raise
 
 
-def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """All of a member. Raises OSError where it is damaged, or larger than any file of gpubench is."""
+def _read_member(path: Path, name: str, archive: zipfile.ZipFile | None = None) -> bytes:
+    """All of a member of this zip file, which may be open already. Raises OSError where it is damaged, or larger than
+    any file of gpubench is."""
+    if archive is None:
+        with _open_zip(path) as opened:
+            return _read_member(path, name, opened)
     try:
         with archive.open(name) as file:
             content = file.read(LARGEST + 1)
@@ -148,11 +151,10 @@ def pack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
         return PackedFolder(files=0, bytes_before=0, bytes_after=_read_file_size(target))
     contents = {}
     for path in loose:
+        name = _make_member_name(path)
         if _read_file_size(path) > LARGEST or not os.access(path, os.R_OK):
             tell(f"{path} stays as it is: it can't be read, or is larger than {LARGEST >> 20} MiB")
-        elif (name := _make_member_name(path)) in old and path.read_bytes() != _read_member_of_zip(
-            target, name
-        ):
+        elif name in old and path.read_bytes() != _read_member(target, name):
             tell(f"{path} stays as it is: {PACKED} holds something else under its name")
         else:
             contents[name] = path
@@ -162,39 +164,34 @@ def pack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
             for name in sorted({*old, *contents}):
                 info = zipfile.ZipInfo(name, _EPOCH)
                 info.compress_type, info.external_attr = zipfile.ZIP_BZIP2, 0o100644 << 16
-                content = (
-                    contents[name].read_bytes() if name in contents else _read_member_of_zip(target, name)
-                )
-                archive.writestr(info, content)
+                is_file = name in contents
+                archive.writestr(info, contents[name].read_bytes() if is_file else _read_member(target, name))
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        _verify_members(temporary, contents)
+        with _open_zip(temporary) as archive:  # all is read back, byte by byte
+            for name, path in contents.items():
+                if _read_member(temporary, name, archive) != path.read_bytes():
+                    raise OSError(errno.EIO, f"{path} changed while it was packed")
         temporary.replace(target)
-        _sync_folder(folder)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except _DAMAGED as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnusableError(f"{target} can't be written: {reason}; nothing was packed") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-    before = sum(_read_file_size(path) for path in contents.values())
+    before = sum(map(_read_file_size, contents.values()))
     for path in contents.values():
         path.unlink(missing_ok=True)
-    _remove_empty_folders(folder)
+    for kind in ENDINGS:
+        for inside in (*(folder / kind).glob("*"), folder / kind):
+            with contextlib.suppress(OSError):  # it holds something
+                inside.rmdir()
     return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_read_file_size(target))
-
-
-def _read_member_of_zip(archive_path: Path, name: str) -> bytes:
-    with _open_zip(archive_path) as archive:
-        return _read_member(archive, name)
-
-
-def _verify_members(archive_path: Path, contents: Mapping[str, Path]) -> None:
-    """Reads all back. Raises OSError where a member is not what its file holds, byte by byte."""
-    with _open_zip(archive_path) as archive:
-        for name, path in contents.items():
-            if _read_member(archive, name) != path.read_bytes():
-                raise OSError(errno.EIO, f"{path} changed while it was packed")
 
 
 def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
@@ -206,10 +203,9 @@ def unpack_folder(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     target = folder / PACKED
     if not target.exists():
         return PackedFolder(files=0, bytes_before=0, bytes_after=0)
-    before, after, files = _read_file_size(target), 0, 0
-    is_whole = True
+    before, after, files, is_whole = _read_file_size(target), 0, 0, True
     for name in _list_checked_members(target):
-        content, path = _read_member_of_zip(target, name), folder / name
+        content, path = _read_member(target, name), folder / name
         if not path.exists() and not path.is_symlink():
             write_new(path, content)
             files, after = files + 1, after + len(content)
@@ -229,18 +225,11 @@ def _list_checked_members(path: Path) -> list[str]:
             for name in names:
                 if not _is_attempt_member(name):
                     raise ValueError(f"its member {clean_line(name, 100)!r} is no attempt's samples or log")
-                _read_member(archive, name)
+                _read_member(path, name, archive)
     except _DAMAGED as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnusableError(f"{path} can't be read: {reason}; nothing was changed") from None
     return sorted(set(names))
-
-
-def _remove_empty_folders(folder: Path) -> None:
-    for kind in ENDINGS:
-        for inside in (*(folder / kind).glob("*"), folder / kind):
-            with contextlib.suppress(OSError):  # it holds something
-                inside.rmdir()
 
 
 def _read_file_size(path: Path) -> int:
@@ -248,11 +237,3 @@ def _read_file_size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

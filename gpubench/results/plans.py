@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -72,7 +72,7 @@ class PlanFacts(msgspec.Struct, frozen=True, kw_only=True):
 class _PlanToml(msgspec.Struct, frozen=True, kw_only=True):
     """A plan's file, as far as it is looked at here."""
 
-    plan: PlanFacts = PlanFacts()
+    plan: PlanFacts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,12 +171,8 @@ def find_epochs_of_old_version(results: Results, name: str) -> dict[str, Any]:
 
 def find_last_folder_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
-    return max(
-        [
-            results.find_last_start(),
-            *(file.facts.format_stored_at_local() for file in list_plan_files(results)),
-        ]
-    )
+    stored = [file.facts.format_stored_at_local() for file in list_plan_files(results)]
+    return max([results.find_last_start(), *stored])
 
 
 def read_stored_plans(results: Results, records: Collection[Record]) -> tuple[list[StoredPlan], list[str]]:
@@ -199,17 +195,22 @@ def read_stored_plans(results: Results, records: Collection[Record]) -> tuple[li
         except UsageError as error:
             why = str(error)
         problems.append(f"plan {path} is left out: {why}; the sweep that it is of stores it anew")
-    first_start = _find_first_starts(records)
+    first_start: dict[str, str] = {}
+    for record in sorted(records, key=lambda record: record.started_at):
+        if record.started_at:
+            first_start.setdefault(record.trial_id, record.started_at)
     return sorted(plans, key=lambda plan: plan.make_sort_key(first_start)), problems
 
 
 def _expand_plan_file(file: PlanFile, most_gpus: int) -> StoredPlan:
     facts, parts = file.facts, file.facts.parts
-    sources = StoredSources(facts.data, facts.models)
-    # Only of parts the order matters: tables have an order of their own.
-    order = facts.order if parts else "given"
     plan = expand_experiment(
-        file.parse_experiment(), device=facts.device, sources=sources, order=order, cpus=facts.cpus
+        file.parse_experiment(),
+        device=facts.device,
+        sources=StoredSources(facts.data, facts.models),
+        # Only of parts the order matters: tables have an order of their own.
+        order=facts.order if parts else "given",
+        cpus=facts.cpus,
     )
     return StoredPlan(
         name=file.path.name,
@@ -218,15 +219,6 @@ def _expand_plan_file(file: PlanFile, most_gpus: int) -> StoredPlan:
         facts=facts,
         share=shards.select_shards(plan, parts),
     )
-
-
-def _find_first_starts(records: Iterable[Record]) -> Mapping[str, str]:
-    """Trial id -> when the first attempt at it began."""
-    first_start: dict[str, str] = {}
-    for record in sorted(records, key=lambda record: record.started_at):
-        if record.started_at:
-            first_start.setdefault(record.trial_id, record.started_at)
-    return first_start
 
 
 # ---- plans of several folders as those of one ----
@@ -264,11 +256,9 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
             continue
         number += 1
         head, mark, tail = file.text.partition("\n[plan]\n")
-        parts = ",".join(
-            map(str, shards.join_shards(other.facts.parts for other in versions[file.path.name]))
-        )
-        number_line = f'{number}\nshards = "{parts}"' if parts else str(number)
-        text = head + mark + _NUMBER.sub(number_line, _SHARDS.sub("", tail, count=1), count=1)
+        parts = shards.join_shards(other.facts.parts for other in versions[file.path.name])
+        shards_line = f'\nshards = "{",".join(map(str, parts))}"' if parts else ""
+        text = head + mark + _NUMBER.sub(f"{number}{shards_line}", _SHARDS.sub("", tail, count=1), count=1)
         if file.path != path or text != file.text:
             write_whole(path, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import statistics
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from gpubench.results.file_names import format_log_path
@@ -27,15 +27,22 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
     values = {**record.environment, **record.trial}
     values.update({name: value for name, value in record.resolved.items() if value is not None})
     values.update(record.result)
-    missing, doubts = _make_missing_reasons(record), dict(record.doubts)
+    missing, doubts = record.missing, dict(record.doubts)
+    if ENDED in missing.values():
+        ending = format_ending(record.status, record.reason)
+        missing = {column: ending if reason == ENDED else reason for column, reason in missing.items()}
     few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
     if measured and few and values.get("epoch_time_iqr_s") is not None:
         values["epoch_time_iqr_s"], missing = None, {**missing, "epoch_time_iqr_s": NO_SPREAD}
         doubts.pop("spread", None)
     if measured and (faster := describe_speedup_doubt(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
-    epochs = [epoch for epoch in record.epochs if not epoch["warmup"]]
-    kept = record.environment.get("gpu_reserved_mib")
+    steady = [
+        float(step_s)
+        for epoch in record.epochs
+        if not epoch["warmup"] and epoch.get("steady_steps") and (step_s := epoch.get("steady_step_s"))
+    ]
+    device, kept = record.resolved.get("device"), record.environment.get("gpu_reserved_mib")
     values.update(
         trial_id=record.trial_id,
         config_id=record.config_id,
@@ -62,31 +69,12 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         variant_definition=record.variant_definition,
         log=format_log_path(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
-        steady_step_s=_compute_median_steady_step(epochs),
-        gpu_total_mib=_find_least_gpu_mib(record.machine_key)
-        if record.resolved.get("device") != "cpu"
-        else None,
+        # The time of a steady step: the median over the epochs that tell one, and of how many steps it is the mean.
+        steady_step_s=statistics.median(steady) if steady else None,
+        gpu_total_mib=_find_least_gpu_mib(record.machine_key) if device != "cpu" else None,
         gpu_reserved_mib=float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None,
         took_s=record.span.finished - record.span.launched if record.span else None,
     )
-
-
-def _make_missing_reasons(record: Record) -> dict[str, str]:
-    """Column -> why it is empty."""
-    if ENDED not in record.missing.values():
-        return record.missing
-    ending = format_ending(record.status, record.reason)
-    return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
-
-
-def _compute_median_steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
-    """The time of a steady step, the median over the epochs that tell one, and of how many steps it is the mean."""
-    times = [
-        float(step_s)
-        for epoch in epochs
-        if epoch.get("steady_steps") and (step_s := epoch.get("steady_step_s"))
-    ]
-    return statistics.median(times) if times else None
 
 
 _known_images = functools.lru_cache(KnownImages)

@@ -42,9 +42,6 @@ FolderState = Literal["complete", "failed", "running", "unfinished", "unknown"]
 `unknown`: nothing that is known is left, but a plan can't be read, or there is none."""
 ENDINGS = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
 
-_STATES: Mapping[str, State] = {"ok": "done", "oom": "done", "failed": "failed", "timeout": "failed"}
-"""What has become of units that no plan lists, by how they ended."""
-
 
 class RoundStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How many measurements of one round are done, have failed, and are left."""
@@ -203,10 +200,14 @@ def _list_planned_units(
         rules = plan.plan.experiment.rounds
         ids = {unit.unit_id for unit in units}
         first = plan_first_round(plan.plan, stored.get(1, {}), oom=oom, room=plan.room, environment=versions)
+        # A plan of a version that did not say how many rounds it has is of one that knew none, unless there are some.
+        last = max(stored, default=1)
+        is_told = plan.facts.rounds is not None or rules.number is not None or last > 1
+        most = (plan.facts.rounds or rules.most) if is_told else 1
         rounds = list_units_by_round(
             [item for item in first if item.unit.unit_id in ids],
             stored,
-            most=max(stored, default=1) if rules.is_open_ended else _find_most_rounds(plan, stored),
+            most=last if rules.is_open_ended else most,
             is_open_ended=rules.is_open_ended,
         )
         for number, items in rounds.items():
@@ -222,14 +223,6 @@ def _list_planned_units(
                     reason=item.why,
                     stale=item.stale,
                 )
-
-
-def _find_most_rounds(plan: StoredPlan, stored: Mapping[int, object]) -> int:
-    """The rounds of a plan. One of a version that did not say so is of one that knew none, unless there are some."""
-    rules = plan.plan.experiment.rounds
-    if plan.facts.rounds is not None or rules.number is not None or max(stored, default=1) > 1:
-        return plan.facts.rounds or rules.most
-    return 1
 
 
 def _assign_units_to_latest_plan(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
@@ -254,21 +247,23 @@ def _list_unplanned_units(
     What a plan lists under another id (an edited model) was measured anew, and is left out. `is_waited_for`: whether
     what was interrupted is left to do, for its plan is missing or can't be read.
     """
+
+    def make_key(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
+        """What tells a trial of an experiment whatever its id, as text."""
+        return json.dumps([experiment, group, trial], sort_keys=True, default=str)
+
     planned = {
         key
         for plan in plans
         for unit in plan.share.units
         for job in unit.jobs
-        for key in (
-            job.trial_id,
-            _make_trial_key(plan.plan.experiment.name, unit.group, job.trial.asdict()),
-        )
+        for key in (job.trial_id, make_key(plan.plan.experiment.name, unit.group, job.trial.asdict()))
     }
     units: dict[str, list[Record]] = {}
     for record in select_counting_of_first_round(records).values():
-        key = _make_trial_key(record.experiment, record.group, record.trial)
-        if planned.isdisjoint((record.trial_id, key)):
+        if planned.isdisjoint((record.trial_id, make_key(record.experiment, record.group, record.trial))):
             units.setdefault(find_unit_id(record), []).append(record)
+    states: Mapping[str, State] = {"ok": "done", "oom": "done", "failed": "failed", "timeout": "failed"}
     for unit_id, attempts in units.items():
         status = decide_group_ending([record.status for record in attempts])
         yield _RoundUnit(
@@ -276,15 +271,10 @@ def _list_unplanned_units(
             unit_id=unit_id,
             trial_ids=[record.trial_id for record in attempts],
             label=attempts[0].trial_id,
-            state=_STATES.get(status, "run" if is_waited_for else "skip"),
+            state=states.get(status, "run" if is_waited_for else "skip"),
             status=status,
             reason=next((record.reason for record in attempts if record.status == status), ""),
         )
-
-
-def _make_trial_key(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
-    """What tells a trial of an experiment whatever its id, as text."""
-    return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
 def _estimate_remaining_s(to_run: Sequence[_RoundUnit], stored: RoundRecords) -> float | None:

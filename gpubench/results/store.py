@@ -38,8 +38,6 @@ from gpubench.schema.record import MOST_ATTEMPTS, GroupRecord, Record
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
-
-
 FOLDER_ID = "records/folder-id"
 """The file that holds a folder's id."""
 _FOLDER_ID = re.compile(r"[0-9a-f]{8}")
@@ -130,12 +128,8 @@ class Results:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             probe = litter.make_temporary_path(self.folder / "probe")
-            with probe.open("w") as file:
-                file.write("-")
-                file.flush()
-                now = os.fstat(
-                    file.fileno()
-                ).st_mtime  # by the file system's clock, which need not be this host's
+            probe.write_text("-")
+            now = probe.stat().st_mtime  # by the file system's clock, which need not be this host's
             probe.unlink(missing_ok=True)
             if self._descriptor is None:
                 self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -176,7 +170,7 @@ class Results:
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
         """
         self._read.clear()
-        return self._read_new_records(tell)
+        return self.read_records_since_last(tell)
 
     def read_records_since_last(
         self, tell: Tell = raise_unusable, beside: Collection[str] | None = None
@@ -185,19 +179,12 @@ class Results:
 
         `beside`: ids of units; no more is read than what lies beside their records.
         """
-        if beside is not None:
-            self._refresh_network_cache(beside)
-        return self._read_new_records(tell, beside)
-
-    def _refresh_network_cache(self, beside: Collection[str]) -> None:
-        """Changes the folders of these records: over a network what a host has changed itself is read anew."""
-        for inside in {unit_id[1:3] for unit_id in beside}:
-            path = litter.make_temporary_path(self.folder / "records" / inside / "fresh")
+        # Over a network what a host has changed itself is read anew: so the folders of these records are changed.
+        for inside in {unit_id[1:3] for unit_id in beside or ()}:
+            fresh = litter.make_temporary_path(self.folder / "records" / inside / "fresh")
             with contextlib.suppress(OSError):  # then what is known is as old as a cache
-                path.touch()
-                path.unlink(missing_ok=True)
-
-    def _read_new_records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
+                fresh.touch()
+                fresh.unlink(missing_ok=True)
         records: list[Record] = []
         with pause_garbage_collector():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
@@ -206,17 +193,12 @@ class Results:
             self._read.update(paths)
             for path in paths:
                 try:
-                    jobs = read_attempt(path)
+                    records += read_attempt(path)
+                except NewerRecordError as error:
+                    tell(f"record {path} is left out: it {error}")
                 except DamagedRecordError as error:
-                    is_newer = isinstance(error, NewerRecordError)
-                    again = (
-                        ""
-                        if is_newer
-                        else "; where no other attempt counts, the sweep that it is of measures anew"
-                    )
-                    tell(f"record {path} is left out: it {error}{again}")
-                    continue
-                records += jobs
+                    anew = "where no other attempt counts, the sweep that it is of measures anew"
+                    tell(f"record {path} is left out: it {error}; {anew}")
         if folder_id := self.folder_id:
             for record in records:
                 if not record.attempt_id:
@@ -233,13 +215,9 @@ class Results:
     def list_record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
         """All that is named like a record, links and folders too. As text: of 100,000, objects take as long to make as
         the files to open."""
-        folder = os.fspath(self.folder / "records")
-        paths = []
-        for inside in (
-            _list_folder_names(folder, tell)
-            if beside is None
-            else sorted({unit_id[1:3] for unit_id in beside})
-        ):
+        folder, paths = os.fspath(self.folder / "records"), []
+        beside_in = sorted({unit_id[1:3] for unit_id in beside or ()})
+        for inside in _list_folder_names(folder, tell) if beside is None else beside_in:
             for name in _list_folder_names(f"{folder}/{inside}", tell):
                 if not name.endswith(".json") or name.startswith("."):
                     continue
@@ -271,39 +249,33 @@ class Results:
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
-        folder = self.folder
+        folder, first = self.folder, records[0]
         # What was measured is kept wherever the folder lies now; one that was removed is made anew for it.
         if self._descriptor is not None and not self._is_same_folder() and self._is_folder_still_linked():
             self.folder = Path(f"/proc/self/fd/{self._descriptor}")
         try:
-            self._write_attempt(records, samples, header)
+            unit_path = self.make_attempt_file_path(
+                "records", find_unit_id(first), first.attempt_name, "json"
+            )
+            if unit_path.exists() or unit_path.is_symlink():
+                raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
+            for record, rows in zip(records, samples, strict=True):
+                path = self.make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv")
+                write_whole(path, format_csv(header, rows, SAMPLE_DIGITS))
+            unit: Record | GroupRecord = first
+            if first.group_id is not None:
+                unit = GroupRecord(
+                    group_id=first.group_id,
+                    attempt=first.attempt,
+                    attempt_id=first.attempt_id,
+                    jobs=list(records),
+                )
+            stored = replace_non_finite(encode_record(unit.to_stored()))
+            write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+            self._read.add(os.fspath(unit_path))
         finally:
             self.folder = folder
         self.check_not_removed()  # after the record
-
-    def _write_attempt(
-        self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
-    ) -> None:
-        first = records[0]
-        unit_path = self.make_attempt_file_path(
-            "records", first.group_id or first.trial_id, first.attempt_name, "json"
-        )
-        if unit_path.exists() or unit_path.is_symlink():
-            raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
-        for record, rows in zip(records, samples, strict=True):
-            path = self.make_attempt_file_path("samples", record.trial_id, record.attempt_name, "csv")
-            write_whole(path, format_csv(header, rows, SAMPLE_DIGITS))
-        unit: Record | GroupRecord = first
-        if first.group_id is not None:
-            unit = GroupRecord(
-                group_id=first.group_id,
-                attempt=first.attempt,
-                attempt_id=first.attempt_id,
-                jobs=list(records),
-            )
-        stored = replace_non_finite(encode_record(unit.to_stored()))
-        write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        self._read.add(os.fspath(unit_path))
 
     # ---- plans ----
 
@@ -320,12 +292,12 @@ class Results:
 
     def find_last_start(self) -> str:
         """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
-        starts = (
-            began.decode(errors="replace")
-            for path in self.list_record_files(tell=lambda _: None)
-            for began in _STARTED_AT.findall(_read_bytes_or_empty(path))
-        )
-        return max(starts, default="")
+        last = ""
+        for path in self.list_record_files(tell=lambda _: None):
+            with contextlib.suppress(OSError):  # whoever opens the folder is told so
+                starts = _STARTED_AT.findall(read_regular_file(path))
+                last = max([last, *(start.decode(errors="replace") for start in starts)])
+        return last
 
     # ---- tables ----
 
@@ -336,14 +308,6 @@ class Results:
 
 
 _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
-
-
-def _read_bytes_or_empty(path: str) -> bytes:
-    """The file; empty where it can't be read: whoever opens the folder is told so."""
-    try:
-        return read_regular_file(path)
-    except OSError:
-        return b""
 
 
 def _list_folder_names(folder: str, tell: Tell) -> list[str]:

@@ -62,7 +62,11 @@ def parse_attempt(name: str, text: bytes) -> list[Record]:
     except InvalidValueError as error:
         raise _make_damage_error(error, [content, *parts]) from None
     if isinstance(attempt, GroupRecord):
-        _check_group_jobs(attempt)
+        ids = attempt.group_id, attempt.attempt, attempt.attempt_id
+        if any((job.group_id, job.attempt, job.attempt_id) != ids for job in attempt.jobs):
+            raise DamagedRecordError("is damaged: its jobs are not all of this attempt at this group")
+        if any(job.group is None or job.job is None for job in attempt.jobs):
+            raise DamagedRecordError("is damaged: a job has no name")
         unit_id, jobs = attempt.group_id, attempt.jobs
     else:
         unit_id, jobs = attempt.trial_id, [attempt]
@@ -89,12 +93,3 @@ def _make_damage_error(error: InvalidValueError, parts: Sequence[Any]) -> Damage
                 f"was written by a newer gpubench (schema_version {str(version)[:20]}); update gpubench to read it"
             )
     return DamagedRecordError(clean_line(f"is damaged: {error}", LONGEST))
-
-
-def _check_group_jobs(group: GroupRecord) -> None:
-    """Raises DamagedRecordError for jobs that are not of one attempt."""
-    for job in group.jobs:
-        if (job.group_id, job.attempt, job.attempt_id) != (group.group_id, group.attempt, group.attempt_id):
-            raise DamagedRecordError("is damaged: its jobs are not all of this attempt at this group")
-        if job.group is None or job.job is None:
-            raise DamagedRecordError("is damaged: a job has no name")

@@ -53,7 +53,9 @@ class StoredAttempt:
     @property
     def trial_ids(self) -> list[str]:
         """Ids of its jobs, by which samples and logs are named."""
-        return [str(job["trial_id"]) for job in _list_record_jobs(self.record)] or [self.file.unit_id]
+        if self.record is None:
+            return [self.file.unit_id]
+        return [str(job["trial_id"]) for job in self.record.get("jobs", [self.record])]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -97,7 +99,11 @@ def unite_folders(sources: Sequence[Results], target: Results, tell: Callable[[s
             for attempt in attempts:
                 _copy_attempt(attempt, source, target, known_attempts, ids, united, place, tell)
             _copy_unrecorded_traces(source, target, folder_id, attempts)
-            _copy_left_out_names(source, target)
+            # The names of images that were left out, by the fingerprint of their data.
+            for path in sorted((source.folder / "left-out").glob("*.txt")):
+                copy = target.folder / "left-out" / path.name
+                if is_plain_file(path) and not copy.exists():
+                    copy_whole(path, copy)
     unite_plans([target, *folders], target, tell)
     return united
 
@@ -131,10 +137,6 @@ def _list_stored_attempts(
         yield StoredAttempt(path=path, file=file, content=content, record=record, attempt_id=attempt_id)
 
 
-_UNIT = re.compile(r"\w[\w-]*")
-"""What an id may be: files are named by it."""
-
-
 def _parse_attempt_record(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
     """A record that says that it is the file's attempt; None for one that is damaged."""
     try:
@@ -150,22 +152,18 @@ def _parse_attempt_record(content: bytes, file: AttemptFile) -> Mapping[str, Any
     return record if is_whole and (unit_id, name) == file else None
 
 
-def _list_record_jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
-    return [] if record is None else record.get("jobs", [record])
-
-
 def _dump_without_numbers(record: Mapping[str, Any]) -> bytes:
     """All that a record of an earlier version holds but for numbers of attempts, which its merging changed."""
     changed = _change_record_values(
-        record,
-        lambda job: {"attempt": None} if "attempt" in job else {},
-        lambda _: {"attempt": None},
+        record, lambda job: {"attempt": None} if "attempt" in job else {}, lambda _: {"attempt": None}
     )
     return json.dumps(changed, sort_keys=True).encode()
 
 
 _Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """What gets other values, and which."""
+_UNIT = re.compile(r"\w[\w-]*")
+"""What an id may be: files are named by it."""
 
 
 def _change_record_values(
@@ -254,14 +252,6 @@ def _copy_unrecorded_traces(
             copy = target.make_attempt_file_path(kind, file.unit_id, name, ending)
             if not is_file_or_member(copy):
                 copy_whole(path, copy)
-
-
-def _copy_left_out_names(source: Results, target: Results) -> None:
-    """The names of images that were left out, by the fingerprint of their data."""
-    for path in sorted((source.folder / "left-out").glob("*.txt")):
-        copy = target.folder / "left-out" / path.name
-        if is_plain_file(path) and not copy.exists():
-            copy_whole(path, copy)
 
 
 def copy_whole(source: Path, target: Path) -> None:

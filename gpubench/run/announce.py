@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
@@ -46,12 +47,17 @@ def list_announcement_lines(
     experiment = state.plan.experiment
     rounds = experiment.rounds
     trials = f"{format_unit_counts(planned)} to run{rest}{format_rounds_clause(rounds)}"
-    total = format_seconds(sum(guess.seconds for guess in guesses))
-    lasts = f"{about} {total}{' a round' if rounds.is_open_ended else ''}{format_load_note(load)}"
+    lasts = _format_total_time(sum(guess.seconds for guess in guesses), rounds, load)
     return [
-        f"{experiment.name}: {trials}, {lasts}, results in {state.runner.results.folder}",
+        f"{experiment.name}: {trials}, {about} {lasts}, results in {state.runner.results.folder}",
         f"images: {'; '.join(list_image_places(state, to_run))}{needs}",
     ]
+
+
+def _format_total_time(total_s: float, rounds: RoundLimits, load: str) -> str:
+    """How long it takes. An estimate takes no account of other work. `load`: how much that uses, or empty."""
+    note = f" (other work uses {load}; it may take longer)" if load else ""
+    return f"{format_seconds(total_s)}{' a round' if rounds.is_open_ended else ''}{note}"
 
 
 def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
@@ -85,11 +91,6 @@ def format_rounds_clause(rounds: RoundLimits) -> str:
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
 
 
-def format_load_note(load: str) -> str:
-    """What stands behind an estimate, which takes no account of other work. `load`: how much that uses, or empty."""
-    return f" (other work uses {load}; it may take longer)" if load else ""
-
-
 def format_unit_counts(planned: Sequence[PlannedUnit]) -> str:
     """`4 trials and 2 groups` of those that are to run."""
     groups = sum(item.unit.is_group for item in planned if item.state == "run")
@@ -104,10 +105,18 @@ def list_dropped_lines(plan: Plan) -> list[str]:
     if not plan.dropped:
         return []
     parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
-    more = len(plan.dropped) - len(parts)
+    if more := len(plan.dropped) - len(parts):
+        parts.append(f"and {format_count(more, 'more reason')}")
+    total = plan.dropped.total()
+    return [f"{total} combination{'s' if total > 1 else ''} dropped: {'; '.join(parts)}"]
+
+
+def list_not_reused_lines(planned: Iterable[PlannedUnit]) -> list[str]:
+    """One line for each reason why stored results are not reused."""
+    reasons = Counter(item.why for item in planned if item.state == "run" and item.why)
     return [
-        f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
-        + (f"; and {format_count(more, 'more reason')}" if more > 0 else "")
+        f"{number} stored result{'s are' if number > 1 else ' is'} not reused: {why}"
+        for why, number in reasons.items()
     ]
 
 
@@ -148,12 +157,10 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
     """
     estimates = iter(state.estimate_time_in_all_rounds(planned))
     rounds = state.plan.experiment.rounds
-    lines = []
-    total = 0.0
-    wide = min(
-        LABEL_WIDTH, max((len(format_unit_label(state.plan, item.unit)) for item in planned), default=0)
-    )
-    for item in planned:
+    lines, total = [], 0.0
+    labels = [format_unit_label(state.plan, item.unit) for item in planned]
+    wide = min(LABEL_WIDTH, max(map(len, labels), default=0))
+    for item, label in zip(planned, labels, strict=True):
         if item.state == "run":
             guess = next(estimates)
             total += guess.seconds
@@ -167,21 +174,18 @@ def print_plan(state: SweepState, planned: Sequence[PlannedUnit], load: str = ""
             before = "timed out" if item.ended == "timeout" else "failed"
             fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
             fate += item.why
-        lines.append(f"{item.unit.unit_id}  {format_unit_label(state.plan, item.unit):<{wide}}  {fate}")
+        lines.append(f"{item.unit.unit_id}  {label:<{wide}}  {fate}")
     advice = describe_hardware_remedy(planned, state.runner.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += list_dropped_lines(state.plan)
-    folder = state.runner.results.folder
     to_run = sum(item.state == "run" for item in planned)
     of_all = f"of {len(planned)} planned"
     some = f" ({of_all})" if to_run < len(planned) else ""
-    lasts = f"{format_seconds(total)}{' a round' if rounds.is_open_ended else ''}{format_load_note(load)}"
-    what = (
-        f"{format_unit_counts(planned)} to run{some}{format_rounds_clause(rounds)}; {lasts}"
-        if to_run
-        else f"nothing to run {of_all}"
-    )
-    lines.append(f"{what}; results in {folder}")
+    what = f"nothing to run {of_all}"
+    if to_run:
+        lasts = _format_total_time(total, rounds, load)
+        what = f"{format_unit_counts(planned)} to run{some}{format_rounds_clause(rounds)}; {lasts}"
+    lines.append(f"{what}; results in {state.runner.results.folder}")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

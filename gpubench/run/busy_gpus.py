@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpubench.basics.errors import UnusableError
-from gpubench.schema.gpu_look import IN_USE_PCT, GpuLook, GpuProcess
+from gpubench.schema.gpu_look import IN_USE_PCT, GpuLook, GpuProcess, IdlePower
 
 NAMED = 3
 """Processes that one line names."""
@@ -22,12 +22,8 @@ class GpuUseFindings:
     """What does not stand in the way, a line each."""
     unknown: tuple[str, ...]
     """GPUs of which it can't be told whether they are busy, a line each."""
-    idle_power_w: Mapping[str, float]
-    """uuid -> watts, without GPUs that somebody keeps busy."""
-    no_idle_power: Mapping[str, str] = field(default_factory=dict)
-    """uuid -> why it is not among them."""
-    idle_readings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """uuid -> readings behind its idle power, and those that failed."""
+    idle: IdlePower
+    """Without GPUs that somebody keeps busy."""
 
     def check_not_busy(self, *, allow_busy: bool) -> list[str]:
         """The lines to tell. Raises UnusableError where a GPU is busy and that is not allowed."""
@@ -41,29 +37,26 @@ class GpuUseFindings:
 
 def classify_gpu_use(looks: Mapping[str, GpuLook], numbers: Mapping[str, int]) -> GpuUseFindings:
     """What to make of these GPUs. `numbers`: uuid -> as `--gpu-ids` takes it."""
-    busy: list[str] = []
-    notes: list[str] = []
-    unknown: list[str] = []
-    idle: dict[str, float] = {}
+    busy, notes, unknown = list[str](), list[str](), list[str]()
+    watts: dict[str, float] = {}
     not_idle: dict[str, str] = {}
     for uuid, look in looks.items():
         gpu = f"GPU {numbers[uuid]}"
+        at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
         if look.util_pct is not None and look.util_pct >= IN_USE_PCT:
             not_idle[uuid] = f"{gpu} was {look.util_pct:.0f} % busy before the sweep"
         elif look.power_w is None:
             not_idle[uuid] = f"{gpu}: {look.missing.get('power_w', 'power was not sampled')}"
         else:
-            idle[uuid] = look.power_w
+            watts[uuid] = look.power_w
         if (stranger := _describe_stranger(look)) is not None:
             busy.append(f"{gpu} is {look.util_pct:.0f} % busy with somebody else's work: {stranger}")
             continue
         if look.compute:
-            at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
             notes.append(
                 f"{gpu}{at}: {describe_processes(look.compute)} is somebody else's, and may begin to work at any time"
             )
         if look.desktop:
-            at = "" if look.util_pct is None else f" ({look.util_pct:.0f} % busy)"
             notes.append(f"{gpu}{at} serves a desktop: {describe_processes(look.desktop)}")
         if look.util_pct is None:
             unknown.append(
@@ -73,9 +66,9 @@ def classify_gpu_use(looks: Mapping[str, GpuLook], numbers: Mapping[str, int]) -
         busy=tuple(busy),
         notes=tuple(notes),
         unknown=tuple(unknown),
-        idle_power_w=idle,
-        no_idle_power=not_idle,
-        idle_readings={uuid: looks[uuid].readings for uuid in idle},
+        idle=IdlePower(
+            watts=watts, missing=not_idle, readings={uuid: looks[uuid].readings for uuid in watts}
+        ),
     )
 
 

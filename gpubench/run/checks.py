@@ -86,11 +86,8 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
     used = {uuid for unit in units for resolved in runner.resolve_jobs(unit) for uuid in resolved.gpu_uuids}
     numbers = {gpu.uuid: gpu.index for gpu in runner.node.machine.gpus if gpu.uuid in used}
     if (shared := sorted(numbers[uuid] for uuid in runner.node.lock_gpus(list(numbers)))) and not allow_busy:
-        which = (
-            f"GPU {shared[0]} is"
-            if len(shared) == 1
-            else f"GPUs {format_list([str(number) for number in shared])} are"
-        )
+        names = format_list([str(number) for number in shared])
+        which = f"GPU {names} is" if len(shared) == 1 else f"GPUs {names} are"
         raise UnusableError(
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
@@ -98,8 +95,7 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
     ruling = busy_gpus.classify_gpu_use(runner.node.sample_gpus_before_sweep(list(numbers)), numbers)
     for line in ruling.check_not_busy(allow_busy=allow_busy):
         view.say(line)
-    runner.idle_power_w, runner.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
-    runner.idle_readings = dict(ruling.idle_readings)
+    runner.idle_power = ruling.idle
 
 
 # ---- what users wrote themselves ----
@@ -119,33 +115,27 @@ def try_user_code(
     Raises UsageError for a transform or an argument that there is not, and for a model that can't be built, with file
     and line; UnusableError where torch can't be imported. Says so where a model took too long to be tried.
     """
-    jobs = [
-        pair
-        for item in planned
-        if item.state == "run"
-        for pair in zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True)
-    ]
-    tries = _collect_user_code_tries(jobs)
+    tries: dict[str, Try] = {}
+    for item in planned:
+        if item.state == "run":
+            for job, resolved in zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True):
+                for name, each in _list_user_code_tries(job, resolved).items():
+                    tries.setdefault(name, each)
     if tries:
         run_user_code_tries(state.runner.node, tries, limit_s, say)
 
 
-def _collect_user_code_tries(jobs: Sequence[tuple[Job, ResolvedTrial]]) -> dict[str, Try]:
-    """What is tried, by what it is called; of each model, the first sizes that are asked for."""
+def _list_user_code_tries(job: Job, resolved: ResolvedTrial) -> dict[str, Try]:
+    """What is tried of a job, by what it is called; of each model, the first sizes that are asked for."""
     tries: dict[str, Try] = {}
-    for job, resolved in jobs:
-        t, variant = job.trial, job.variant
-        if (variant.cpu or variant.gpu) and catalog.VARIANTS.get(t.variant) != variant:
-            definition = variant.make_definition()
-            tries.setdefault(
-                f"variant {t.variant!r}",
-                {"cpu": definition["cpu"], "gpu": definition["gpu"], "input_size": resolved.input_size},
-            )
-        if catalog.is_user_model(t.model):
-            sizes = {"num_classes": resolved.num_classes, "input_size": resolved.input_size}
-            tries.setdefault(
-                f"model {t.model!r}", {"model": t.model, **sizes, "channels": CHANNELS, "width": t.width}
-            )
+    t, variant = job.trial, job.variant
+    if (variant.cpu or variant.gpu) and catalog.VARIANTS.get(t.variant) != variant:
+        definition = variant.make_definition()
+        parts = {name: definition[name] for name in ("cpu", "gpu")}
+        tries[f"variant {t.variant!r}"] = {**parts, "input_size": resolved.input_size}
+    if catalog.is_user_model(t.model):
+        sizes = {"num_classes": resolved.num_classes, "input_size": resolved.input_size}
+        tries[f"model {t.model!r}"] = {"model": t.model, **sizes, "channels": CHANNELS, "width": t.width}
     return tries
 
 

@@ -16,8 +16,7 @@ from gpubench.plan.sweep_options import Mode
 from gpubench.render import terminal
 from gpubench.render.live import View
 from gpubench.results.rows import make_row_json_object
-from gpubench.run.limits import Limits
-from gpubench.run.summary import SweepSummary
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.row import Row
 
@@ -51,10 +50,8 @@ def print_result(
     elif mode == "json":
         for row in state.list_reused_rows(planned):
             print_row_if_json(row, mode)
-    workers = state.list_other_workers() if summary.elsewhere else []
-    for line in list_closing_lines(
-        summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s
-    ):
+    workers, timeout_s = state.list_other_workers() if summary.elsewhere else [], state.runner.timeout_s
+    for line in list_closing_lines(summary, limits, folder, workers=workers, timeout_s=timeout_s):
         view.say(line)
 
 

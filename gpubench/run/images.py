@@ -84,12 +84,8 @@ def ask_to_make_images(steps: Sequence[MakingStep], *, answers: TextIO | None = 
     source = answers or sys.stdin
     size = built.format_bytes(sum(step.estimate_bytes for step in steps))
     while True:
-        print(
-            f"Make about {size} of images in {steps[0].place.parent}? [Y/n] ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        question = f"Make about {size} of images in {steps[0].place.parent}? [Y/n] "
+        print(question, end="", file=sys.stderr, flush=True)
         line = source.readline()
         word = line.strip().lower()
         if not line or word in ("n", "no"):
@@ -109,9 +105,8 @@ def list_left_out_lines(sources: DiskSources, results: Results | None) -> list[s
     for name, bad in sources.bad_images.items():
         facts = sources.find_data_facts(name)
         used = facts.train_images + facts.val_images
-        lines += bad_images.describe_bad_images(
-            bad, used, Path(str(facts.root)), make_left_out_images_path(results, facts) if results else None
-        )
+        names = make_left_out_images_path(results, facts) if results else None
+        lines += bad_images.describe_bad_images(bad, used, Path(str(facts.root)), names)
     return lines
 
 
@@ -119,7 +114,5 @@ def store_left_out_names(sources: DiskSources, results: Results) -> None:
     """Keeps the names of the images that are left out with the results."""
     for name, bad in sources.bad_images.items():
         if bad:
-            write_whole(
-                make_left_out_images_path(results, sources.find_data_facts(name)),
-                bad_images.format_bad_images_file(bad),
-            )
+            path = make_left_out_images_path(results, sources.find_data_facts(name))
+            write_whole(path, bad_images.format_bad_images_file(bad))

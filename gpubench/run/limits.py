@@ -1,4 +1,4 @@
-"""What may end a sweep before its plan is done, or keep a unit of it from beginning.
+"""What a sweep has done, and what may end it before its plan is done or keep a unit of it from beginning.
 
 Each limit is asked before a unit begins, remembers what it has kept from the sweep, and says so in the end.
 """
@@ -20,6 +20,27 @@ from gpubench.plan.rounds import MOST, RoundLimits
 from gpubench.plan.wall_time import UnstartedUnits, Verdict, WallTime, compute_spare_s, estimate_stopped_unit
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.missing import Unmeasured
+
+
+@dataclass(kw_only=True, slots=True)
+class SweepSummary:
+    """Counts of units. What has kept others from being measured, the sweep's limits tell."""
+
+    ran: int = 0
+    reused: int = 0
+    skipped: int = 0
+    failed: int = 0
+    """Now or before."""
+    timed_out: int = 0
+    """Now or before; not among `failed`."""
+    stale: int = 0
+    elsewhere: int = 0
+    """Left in the hands of other sweeps."""
+
+    def count_bad_ending(self, status: str) -> None:
+        """Counts a unit that ended badly."""
+        self.failed += status == "failed"
+        self.timed_out += status == "timeout"
 
 
 def format_continuation(*, fresh: bool) -> str:
@@ -84,8 +105,7 @@ class BatchJobLimit:
     def _find_longest_broken_off_s(self, state: SweepState) -> Mapping[str, float]:
         """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
         if self._broken_off is None:
-            self._broken_off = {}
-            machines = state.machines()
+            self._broken_off, machines = {}, state.machines()
             # Of one that has ended since it is known how long it takes.
             records = [record for record in state.records if record.machine_key in machines]
             ended = {record.trial_id for record in records if record.status == "ok"}
@@ -96,11 +116,9 @@ class BatchJobLimit:
         return self._broken_off
 
     def format_closing_line(self) -> str | None:
-        return (
-            f"{self.late.explain_stop()}; {format_continuation(fresh=self.fresh)}"
-            if self.late.waiting
-            else None
-        )
+        if not self.late.waiting:
+            return None
+        return f"{self.late.explain_stop()}; {format_continuation(fresh=self.fresh)}"
 
     def raise_if_unit_too_long(self) -> None:
         """Raises UnusableError where a unit is too long for any job of this length: another would not measure it."""
@@ -148,26 +166,24 @@ class RoundsLimit:
         self.answered = further.find_answered_round()
 
     def format_closing_line(self) -> str | None:
+        rounds = self.rounds
         if self.answered is not None:
-            rounds_run = format_count(self.answered, "round")
             return (
-                f"every question of the table that further rounds can answer is answered, after {rounds_run}"
+                "every question of the table that further rounds can answer is answered, after "
+                + format_count(self.answered, "round")
             )
-        within_pct, budget_s = self.rounds.within_pct, self.rounds.budget_s
-        unsure = ""
-        if self.unsure:
-            what = "1 trial is" if self.unsure == 1 else f"{self.unsure} trials are"
-            unsure = f"{what} not known within {within_pct:g} % yet"
-        if self.is_over_budget and budget_s is not None:
+        which = "1 trial is" if self.unsure == 1 else f"{self.unsure} trials are"
+        unsure = f"{which} not known within {rounds.within_pct:g} % yet" if self.unsure else ""
+        if self.is_over_budget and rounds.budget_s is not None:
+            budget = f"the budget of {format_exact_seconds(rounds.budget_s)} has no room for another process"
             also = f", and {unsure}" if unsure else ""
-            budget = f"the budget of {format_exact_seconds(budget_s)} has no room for another process"
             return f"{budget}{also}; a longer --budget goes on with further rounds"
         if not unsure:
             return None
-        if self.rounds.most == MOST:
+        if rounds.most == MOST:
             return f"{unsure}, after {MOST} rounds, which is as many as there may be"
-        more = min(MOST, 2 * self.rounds.most)
-        return f"{unsure}, after {format_count(self.rounds.most, 'round')}; --rounds {more} goes on"
+        more = min(MOST, 2 * rounds.most)
+        return f"{unsure}, after {format_count(rounds.most, 'round')}; --rounds {more} goes on"
 
 
 @dataclass(kw_only=True, slots=True)

@@ -28,8 +28,7 @@ from gpubench.plan.skips import make_memory_chain_key
 from gpubench.plan.state import list_chains_of_records
 from gpubench.results.counting import select_counting_of_first_round
 from gpubench.results.rows import make_row
-from gpubench.run.limits import Limits
-from gpubench.run.summary import SweepSummary
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.cell import format_cell
 from gpubench.schema.row import Row
@@ -121,9 +120,8 @@ def _make_max_batch_search(state: SweepState, job: Job, number: int, several: bo
 
 def find_known_memory_edge(state: SweepState, search: MaxBatchSearch) -> tuple[MemoryEdge, list[float]]:
     """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
-    tries = plan_batch_size_tries(
-        state, search, [search.job.trial.batch_size]
-    )  # of some size: all have what counts here
+    # Of some size: all have what counts here.
+    tries = plan_batch_size_tries(state, search, [search.job.trial.batch_size])
     keys = {
         make_memory_chain_key(job.trial, job.variant.make_definition()) for job in (search.job, *tries.jobs)
     }
@@ -135,14 +133,11 @@ def find_known_memory_edge(state: SweepState, search: MaxBatchSearch) -> tuple[M
         for chain, batch in list_chains_of_records([record])
         if chain in keys
     ]
-    sizes = {
-        status: [batch for batch, record in tried if record.status == status] for status in ("ok", "oom")
-    }
     # Of each batch size that ran the last one stored.
     ran = {batch: record for batch, record in tried if record.status == "ok"}
-    return find_memory_edge(sizes["ok"], sizes["oom"]), estimate_largest_sizes(
-        [make_row(record) for record in ran.values()], search.multiple
-    )
+    full = [batch for batch, record in tried if record.status == "oom"]
+    guesses = estimate_largest_sizes([make_row(record) for record in ran.values()], search.multiple)
+    return find_memory_edge(list(ran), full), guesses
 
 
 def estimate_largest_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
@@ -151,7 +146,12 @@ def estimate_largest_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     `rows`: of trials that ended ok, one a batch size. `multiple`: batch sizes are multiples of it.
     """
     known = [row for row in rows if row.batch_size and row.gpu_mem_mib]
-    rooms = {compute_memory_room_mib(row) for row in known} - {None}
+    rooms: set[float] = set()
+    for row in known:
+        # A trial may take of each GPU what the driver leaves, and no more than its cap.
+        free = None if row.gpu_total_mib is None else row.gpu_total_mib - (row.gpu_reserved_mib or 0)
+        if limits := [mib for mib in (row.gpu_mem_cap_mib, free) if mib is not None]:
+            rooms.add(min(limits))
     sources = {row.gpu_mem_source for row in known}
     room = rooms.pop() if len(rooms) == 1 else None
     if len(known) < FEWEST_SIZES or room is None or len(sources) > 1 or not sources & {*BY_DRIVER}:
@@ -163,16 +163,6 @@ def estimate_largest_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
     value, low, high = reached
     is_narrow = high <= WIDE * value and low * WIDE >= value
     return [math.floor(size / multiple) * multiple for size in reached] if is_narrow else []
-
-
-def compute_memory_room_mib(row: Row) -> float | None:
-    """How much memory a trial may take of each GPU, in MiB: the cap where one was set, else what the driver leaves.
-
-    None where no record tells.
-    """
-    cap, total = row.gpu_mem_cap_mib, row.gpu_total_mib
-    free = None if total is None else total - (row.gpu_reserved_mib or 0)
-    return min((mib for mib in (cap, free) if mib is not None), default=None)
 
 
 def plan_batch_size_tries(state: SweepState, search: MaxBatchSearch, sizes: Sequence[int]) -> Plan:
@@ -200,6 +190,7 @@ def search_max_batch(
     """
     sizes: list[int] = []
     tries: SweepState | None = None
+    begin = f"{search.name}: " if search.name else ""
     try:
         for _ in range(MOST_TRIES):
             edge_known, guesses = find_known_memory_edge(state, search)
@@ -218,18 +209,13 @@ def search_max_batch(
             if item.state != "run":
                 before = f"{BADLY[item.ended]} before" if item.ended else f"is not tried ({item.why})"
                 again = f"; --retry {item.ended} tries it again" if item.ended else ""
-                say(
-                    f"{_format_search_prefix(search)}a batch of {size:,} {before}, so the search ends there{again}"
-                )
+                say(f"{begin}a batch of {size:,} {before}, so the search ends there{again}")
                 return
             summary, limits = run(tries)
             yield summary, limits
             state.records = tries.records
             if summary.elsewhere:
-                say(
-                    f"{_format_search_prefix(search)}another sweep tries a batch of {size:,} now; "
-                    "the same command goes on later"
-                )
+                say(f"{begin}another sweep tries a batch of {size:,} now; the same command goes on later")
                 return
             if limits.is_resumable or limits.batch_job.late.never:
                 return
@@ -237,7 +223,7 @@ def search_max_batch(
                 status = BADLY["failed" if summary.failed else "timeout"]
                 folder = state.runner.results.folder
                 say(
-                    f"{_format_search_prefix(search)}a batch of {size:,} {status}, so the search ends there; "
+                    f"{begin}a batch of {size:,} {status}, so the search ends there; "
                     f"gpubench table {folder} says why"
                 )
                 return
@@ -259,7 +245,7 @@ def describe_searches(searched: Sequence[MaxBatchSearch]) -> str:
 
 def describe_max_batch(search: MaxBatchSearch, edge_known: MemoryEdge) -> str:
     """What the search came to."""
-    begin = _format_search_prefix(search)
+    begin = f"{search.name}: " if search.name else ""
     if not edge_known.ran:
         return f"{begin}no batch size has run"
     ran = f"{begin}the largest batch that ran is {edge_known.ran:,}"
@@ -270,7 +256,3 @@ def describe_max_batch(search: MaxBatchSearch, edge_known: MemoryEdge) -> str:
     if edge_known.ran >= search.most // search.multiple * search.multiple:
         return f"{ran}, which is as many images as an epoch has"
     return f"{ran}; none ran out of memory yet, the same command goes on"
-
-
-def _format_search_prefix(search: MaxBatchSearch) -> str:
-    return f"{search.name}: " if search.name else ""

@@ -1,6 +1,6 @@
 """What the trials alone, as far as they were measured here, foretell of a group, before it runs.
 
-`analyze.predict` holds the model; whoever needs this imports it when it is called (`run/tables.py` says why).
+`analyze.predict` holds the model; whoever needs this imports it when it is called (`run/sweep_state.py` says why).
 """
 
 from __future__ import annotations

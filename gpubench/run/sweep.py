@@ -16,11 +16,10 @@ from gpubench.render.live import View
 from gpubench.render.running import describe_round_end
 from gpubench.run.announce import format_group_prediction
 from gpubench.run.checks import inspect_gpus
-from gpubench.run.limits import Limits
+from gpubench.run.limits import Limits, SweepSummary
 from gpubench.run.live_progress import make_live_progress
 from gpubench.run.preparing import make_images, wait_until_node_ready
 from gpubench.run.schedule import PassEnd, RoundEnd, RoundStart, SweepSchedule, TurnOutcome, UnitTurn
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import POLL_S, WorkQueue
 from gpubench.schema.attempt import JobProgress
@@ -53,9 +52,8 @@ def run_sweep(
         with view:
             inspect_gpus(state, planned, view, allow_busy=allow_busy)
             state.runner.results.ensure_folder_id(state.records)
-            WorkQueue.build(state).claim_first_unit(
-                planned
-            )  # so that others see it at work while it makes ready
+            # So that others see it at work while it makes ready.
+            WorkQueue.build(state).claim_first_unit(planned)
             import_table_modules()  # while torch starts
             is_ready = make_images(state, planned, view, limits.stop.poll_stop) and wait_until_node_ready(
                 state, planned, view, limits.stop.poll_stop
@@ -82,8 +80,8 @@ def measure_rounds(
 
 def import_table_modules() -> None:
     """Imports what makes tables, so that nothing is imported while a trial is measured."""
-    importlib.import_module("gpubench.run.tables")
-    importlib.import_module("gpubench.run.predicting")
+    for name in ("analyze.looks", "analyze.questions", "export.files", "run.predicting"):
+        importlib.import_module(f"gpubench.{name}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -143,7 +141,14 @@ class RunningSweep:
             for record in state.records
             if record.round == 1 and (record.trial_id, record.attempt_name) in state.measured
         }
-        planned = self._list_planned_at_end(own)
+        planned = state.list_planned_of_all_rounds()
+        if state.fresh:  # as if the same command began now, but it does not begin again
+            planned = [
+                PlannedUnit(item.unit, "done")
+                if item.state == "run" and self._is_measured_since_begin(item.unit, own)
+                else item
+                for item in planned
+            ]
         late.forget_other_units({item.unit.unit_id for item in planned if item.state == "run"})
         # Where all is measured again, it may have failed here and count by an older attempt.
         tried = own if state.fresh or "stale" in state.retry else {}
@@ -159,22 +164,8 @@ class RunningSweep:
         )
         summary.elsewhere = sum(item.state == "run" for item in remaining)
 
-    def _list_planned_at_end(self, own: Mapping[str, Record]) -> list[PlannedUnit]:
-        """What is to become of each unit, as if the same command began now; but --fresh does not begin again.
-
-        There is done what this sweep (`own`: in the first round) or another has measured since it began.
-        """
-        planned = self.state.list_planned_of_all_rounds()
-        if not self.state.fresh:
-            return planned
-        return [
-            PlannedUnit(item.unit, "done")
-            if item.state == "run" and self._is_measured_since_begin(item.unit, own)
-            else item
-            for item in planned
-        ]
-
     def _is_measured_since_begin(self, unit: Unit, own: Mapping[str, Record]) -> bool:
+        """Whether this sweep (`own`: in the first round) or another has measured it since it began."""
         ending = find_unit_ending(unit, own)
         if ending in ("missing", "interrupted"):
             return self.queue.is_done_by_others(unit, 1)
@@ -228,9 +219,8 @@ class RunningRound:
             self._count_unmeasured(place, item)
             return TurnOutcome.COUNTED
         takes_s = self.forecast.estimate_unit_s(place)
-        is_first = not sweep.summary.ran
         time_for_it = sweep.limits.batch_job.decide_unit_start(
-            item.unit, takes_s, sweep.state, is_first=is_first
+            item.unit, takes_s, sweep.state, is_first=not sweep.summary.ran
         )
         if time_for_it != "begin":  # one that takes less may still have time
             return TurnOutcome.LATE if time_for_it == "late" else TurnOutcome.LEFT
@@ -254,22 +244,15 @@ class RunningRound:
         """The unit as things stand now: what was measured since the round began may change it."""
         item, sweep, state = self.planned[place], self.sweep, self.sweep.state
         unit = item.unit
-        if item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran:
-            # A trial that its jobs are compared with may just have been measured.
-            item = (
-                PlannedUnit(unit, "run")
-                if has_outdated_comparison(unit, state.find_counting_records())
-                else item
-            )
+        # A trial that a group's jobs are compared with may just have been measured.
+        may_be_outdated = item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran
+        if may_be_outdated and has_outdated_comparison(unit, state.find_counting_records()):
+            item = PlannedUnit(unit, "run")
         if item.state == "run" and self.number == 1 and "oom" not in state.retry:
             # A smaller batch may have run out of memory since.
             reason = find_skip_reason(unit, self._oom, None, state.plan.device)
             item = PlannedUnit(unit, "skip", reason) if reason else item
         return item
-
-    def _is_skipped_before(self, unit: Unit) -> bool:
-        """Whether this sweep has skipped it in an earlier pass."""
-        return self.sweep.state.skips.keys() >= {job.trial_id for job in unit.jobs}
 
     def _count_unmeasured(self, place: int, item: PlannedUnit) -> None:
         """Counts a unit that is not run; a skipped one is named, once."""
@@ -279,7 +262,7 @@ class RunningRound:
             self.counts.count_bad_ending(item.ended)
         elif item.state == "skip":
             self.counts.skipped += 1
-            if not self._is_skipped_before(item.unit):
+            if not self.sweep.state.skips.keys() >= {job.trial_id for job in item.unit.jobs}:
                 self.sweep.state.skips |= {job.trial_id: item.why for job in item.unit.jobs}
                 self.sweep.view.say(f"{self._format_numbered_label(place)}  skipped: {item.why}")
 
@@ -323,9 +306,8 @@ class RunningRound:
         state.runner.cpu_locks.release()
         took_s = time.monotonic() - began
         status = decide_group_ending([record.status for record in records])
-        state.add_records(
-            records, took_s if status == "ok" else None
-        )  # one that broke off says nothing of the others
+        # One that broke off says nothing of the others.
+        state.add_records(records, took_s if status == "ok" else None)
         if status == "ok":
             self.forecast.note_duration(place, took_s)
         rows = self._emit_rows(records)

@@ -1,11 +1,16 @@
-"""What a sweep knows: its plan, the records of its folder, what it has measured itself, and how long things take."""
+"""What a sweep knows: its plan, the records of its folder, what it has measured itself, and how long things take.
+
+What works on frames takes most of a second to import. So methods that need it import it when they are called, and a
+sweep that runs imports it before its first trial, never while one is measured (`import_table_modules` in `sweep.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
 from gpubench.plan.estimate import Forecast, TimeEstimate, estimate_trial_times
@@ -22,13 +27,15 @@ from gpubench.plan.state import (
 )
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
-from gpubench.results.allowance import Key, select_matching_records
 from gpubench.results.counting import (
+    Key,
     make_start_key,
     select_counting_by_round,
     select_counting_of_first_round,
     select_counting_records,
+    select_matching_records,
 )
+from gpubench.results.plans import read_stored_plans
 from gpubench.results.rows import make_row
 from gpubench.results.store import Tell, raise_unusable
 from gpubench.run.images import Wanted
@@ -36,6 +43,9 @@ from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
 from gpubench.store.work_claims import list_workers
+
+if TYPE_CHECKING:
+    from gpubench.analyze.folder import Folder
 
 MOST_REWRITES = 10
 
@@ -123,7 +133,11 @@ class SweepState:
                 number: {key[0]: chosen[key] for key in keys if key in chosen}
                 for number, chosen in select_counting_by_round(alike).items()
             }
-            times = _list_epoch_times(alike)
+            times: dict[Configuration, list[float]] = {}
+            for record in select_counting_records(alike).values():
+                if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
+                    configuration = (record.config_id, record.group, record.job, record.machine_key)
+                    times.setdefault(configuration, []).append(time_s)
             self._stored = CountingAttempts(
                 count=len(self.records), alike=alike, unlike=unlike, rounds=rounds, times=times
             )
@@ -155,22 +169,9 @@ class SweepState:
 
     # ---- what is left ----
 
-    def list_planned_of_first_round(self) -> list[PlannedUnit]:
-        """What is to become of each unit of the plan in the first round."""
-        return plan_first_round(
-            self.plan,
-            self.find_counting_records(),
-            oom=self.find_out_of_memory(),
-            room=self._find_node_capacity(),
-            environment=self.runner.environment,
-            unlike=self.stored().unlike,
-            retry=self.retry,
-            fresh=self.fresh,
-        )
-
     def list_planned_of_all_rounds(self) -> list[PlannedUnit]:
         """What is to become of each unit in all rounds together, as things stand."""
-        first = self.list_planned_of_first_round()
+        first = self.list_planned_of_round(1)
         if self.plan.experiment.rounds.most == 1:
             return first
         return merge_planned_rounds(first, self.find_further_rounds().list_planned_by_round())
@@ -181,7 +182,16 @@ class SweepState:
         In a further one without those that this sweep has skipped: the GPU that a unit lacked is not back yet.
         """
         if number == 1:
-            return self.list_planned_of_first_round()
+            return plan_first_round(
+                self.plan,
+                self.find_counting_records(),
+                oom=self.find_out_of_memory(),
+                room=self._find_node_capacity(),
+                environment=self.runner.environment,
+                unlike=self.stored().unlike,
+                retry=self.retry,
+                fresh=self.fresh,
+            )
         planned = self.find_further_rounds().list_planned(number, fresh=self.fresh)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
@@ -214,13 +224,15 @@ class SweepState:
 
         A row has one for each repeat. None where nothing is asked.
         """
-        from gpubench.run import tables
+        from gpubench.analyze.looks import list_trials_of_open_questions
 
         if self._questions is not None and self._questions[0] == len(self.records):
             return self._questions[1]
         machines = self.machines()
         records = [record for record in self.stored().alike if record.machine_key in machines]
-        questions = tables.find_open_questions_of_plan(self.runner.results.folder, self.plan, records)
+        with pause_garbage_collector():
+            folder = self._build_plan_folder(records, {})
+            questions = list_trials_of_open_questions(folder, self.plan.experiment.repeats)
         self._questions = len(self.records), questions
         return questions
 
@@ -232,9 +244,7 @@ class SweepState:
     def list_wanted_images(self, planned: Sequence[PlannedUnit]) -> list[Wanted]:
         """The images that the units to run read, each once."""
         units = [item.unit for item in planned if item.state == "run"]
-        return list(
-            dict.fromkeys(images for unit in units for images in self.runner.list_wanted_images(unit))
-        )
+        return list(dict.fromkeys(each for unit in units for each in self.runner.list_wanted_images(unit)))
 
     # ---- how long it takes ----
 
@@ -242,23 +252,26 @@ class SweepState:
         """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
         # Jobs of groups are no measure: their neighbours slowed them.
         alone = [
-            r
-            for r in select_counting_of_first_round(self.records).values()
-            if r.status == "ok" and r.group is None
+            make_row(record)
+            for record in select_counting_of_first_round(self.records).values()
+            if record.status == "ok" and record.group is None
         ]
         jobs = [
             (job.trial, resolved)
             for unit in units
             for job, resolved in zip(unit.jobs, self.runner.resolve_jobs(unit), strict=True)
         ]
-        guesses = iter(estimate_trial_times(jobs, [make_row(record) for record in alone]))
-        of_units = [[next(guesses) for _ in unit.jobs] for unit in units]
-        return [
-            TimeEstimate(self._took[unit.unit_id], True)  # in the next round it takes as long
-            if unit.unit_id in self._took
-            else TimeEstimate(sum(guess.seconds for guess in of_jobs), all(guess.known for guess in of_jobs))
-            for unit, of_jobs in zip(units, of_units, strict=True)
-        ]
+        guesses = iter(estimate_trial_times(jobs, alone))
+        estimates = []
+        for unit in units:
+            of_jobs = [next(guesses) for _ in unit.jobs]
+            estimate = TimeEstimate(
+                sum(each.seconds for each in of_jobs), all(each.known for each in of_jobs)
+            )
+            if unit.unit_id in self._took:  # in the next round it takes as long
+                estimate = TimeEstimate(self._took[unit.unit_id], True)
+            estimates.append(estimate)
+        return estimates
 
     def make_round_forecast(self, planned: Sequence[PlannedUnit]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
@@ -306,24 +319,33 @@ class SweepState:
     # ---- its tables ----
 
     def make_reports(self) -> list[Report]:
-        """The tables of this sweep's own trials as they are now."""
-        from gpubench.run import tables
+        """The tables of this sweep's own trials as they are now. `gpubench table` shows all that the folder holds."""
+        from gpubench.analyze.questions import make_table_report
 
-        return tables.make_plan_reports(
-            self.runner.results.folder, self.plan, self.stored().alike, self.skips
-        )
+        with pause_garbage_collector():
+            folder = self._build_plan_folder(self.stored().alike, self.skips)
+            return [make_table_report(folder, table) for table in folder.tables]
 
     def make_live_report(self) -> LiveReport:
-        """The first of them, for whoever looks on."""
-        from gpubench.run import tables
+        """The first of them for whoever looks on, from before its first trial."""
+        from gpubench.analyze.questions import make_table_report
 
-        return tables.make_live_report(self.runner.results.folder, self.plan, self.stored().alike, self.skips)
+        with pause_garbage_collector():
+            folder = self._build_plan_folder(self.stored().alike, self.skips)
+            trial_ids = folder.runs["trial_id"].loc[folder.members["run"]]
+            rows = dict(zip(trial_ids, folder.members["row"].tolist(), strict=True))
+            return LiveReport(make_table_report(folder, folder.tables[0]), rows)
+
+    def _build_plan_folder(self, records: Sequence[Record], skips: Mapping[str, str]) -> Folder:
+        from gpubench.analyze.folder import build_folder_from_plan
+
+        return build_folder_from_plan(self.runner.results.folder, self.plan, records, skips)
 
     def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
         """The rows of these attempts, in their order, with what follows from others that are `held`."""
-        from gpubench.run import tables
+        from gpubench.analyze.folder import make_rows_with_folder_facts
 
-        rows = tables.make_rows_with_folder_facts(records, held)
+        rows = make_rows_with_folder_facts(records, held)
         return [rows[record.trial_id] for record in records]
 
     def list_reused_rows(self, planned: Sequence[PlannedUnit]) -> list[Row]:
@@ -344,15 +366,22 @@ class SweepState:
 
     def write_tables(self) -> None:
         """All tables of the folder, from what is held here, as far as they can be written."""
-        from gpubench.run import tables
+        from gpubench.analyze.folder import build_folder_from_records
+        from gpubench.analyze.questions import make_table_report
+        from gpubench.export.files import write_tables
 
-        self.problems = []
+        self.problems, self.unwritten, results = [], "", self.runner.results
+        if not self.records and not read_stored_plans(results, self.records)[0]:
+            return  # a sweep that broke off before it had anything
         try:
-            tables.write_folder_tables(self.runner.results, self.records, self.skips, self.problems.append)
+            with pause_garbage_collector():
+                folder = build_folder_from_records(
+                    results, self.records, [], self.problems.append, self.skips
+                )
+                reports = [make_table_report(folder, table) for table in folder.tables]
+            write_tables(results, folder, reports)
         except UnusableError as error:
             self.unwritten = str(error)
-        else:
-            self.unwritten = ""
 
     # ---- beside others, and after ----
 
@@ -383,13 +412,3 @@ class SweepState:
         """What a process that is about to end at once still clears away."""
         self.runner.node.remove_temporary_folders()
         self.runner.claims.give_back()
-
-
-def _list_epoch_times(records: Sequence[Record]) -> dict[Configuration, list[float]]:
-    """The epoch times of each configuration's processes."""
-    times: dict[Configuration, list[float]] = {}
-    for record in select_counting_records(records).values():
-        if record.status == "ok" and (time_s := record.result.get("epoch_time_s")):
-            configuration = (record.config_id, record.group, record.job, record.machine_key)
-            times.setdefault(configuration, []).append(time_s)
-    return times

@@ -27,6 +27,7 @@ from gpubench.results.store import Results
 from gpubench.run.images import ImageFolders, Wanted
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.attempt_ids import make_attempt_id
+from gpubench.schema.gpu_look import IdlePower
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended, Record, decide_group_ending
 from gpubench.schema.samples import SAMPLE_HEADER
@@ -50,12 +51,7 @@ class UnitRunner:
     timeout_s: float
     folders: ImageFolders = field(default_factory=ImageFolders)
     environment: dict[str, Any] = field(init=False)
-    idle_power_w: dict[str, float] = field(default_factory=dict)
-    """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
-    no_idle_power: dict[str, str] = field(default_factory=dict)
-    """GPU uuid -> why it is not among them."""
-    idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """GPU uuid -> readings behind its idle power, and those that failed."""
+    idle_power: IdlePower = field(default_factory=IdlePower)
     claims: WorkClaims = field(init=False)
     """What this sweep has claimed of the folder's work."""
     cpu_locks: SweepLocks = field(default_factory=SweepLocks)
@@ -110,11 +106,9 @@ class UnitRunner:
         return name, job.variant.files, resolved.input_size, self.sources.find_left_out_images(name)
 
     def find_machine_key(self, job: Job) -> str:
-        device = choose_device(job.trial, self.device)
+        device, machine = choose_device(job.trial, self.device), self.node.machine
         # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
-        return (
-            make_hardware_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
-        )
+        return make_hardware_key(machine, device) if device == "cpu" or machine.gpus else ""
 
     # ---- running it ----
 
@@ -138,20 +132,21 @@ class UnitRunner:
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
         else:
             left_out = [self._find_left_out_images(*args) for args in zip(unit.jobs, orders, strict=True)]
-            poll_with_heartbeat = self.make_poll_with_heartbeat(should_stop)
-            if self.cluster and resolved[0].nodes > 1:
+            poll = self.make_poll_with_heartbeat(should_stop)
+            if self.cluster and (nodes := resolved[0].nodes) > 1:
                 across = self.cluster.run_trial(
                     orders[0],
                     left_out[0],
-                    nodes=resolved[0].nodes,
+                    nodes=nodes,
                     timeout_s=self.timeout_s,
-                    should_stop=poll_with_heartbeat,
+                    should_stop=poll,
                     look=look,
                 )
-                done, resolved = [across], [_add_gpus_from_nodes(resolved[0], across)]
+                uuids = tuple(uuid for node in across.nodes for uuid in node.gpu_uuids)
+                done, resolved = [across], [replace(resolved[0], gpu_uuids=uuids or resolved[0].gpu_uuids)]
             else:
                 done = self.node.run_unit(
-                    orders, left_out, timeout_s=self.timeout_s, should_stop=poll_with_heartbeat, look=look
+                    orders, left_out, timeout_s=self.timeout_s, should_stop=poll, look=look
                 )
         tried = [
             EndedAttempt(
@@ -168,7 +163,13 @@ class UnitRunner:
             )
             for job, placement, end in zip(unit.jobs, resolved, done, strict=True)
         ]
-        records = make_records(tried, self._make_sweep_facts(), group_prediction)
+        known = SweepFacts(
+            experiment=self.experiment,
+            machine=self.node.machine,
+            environment=self.environment,
+            idle_power=self.idle_power,
+        )
+        records = make_records(tried, known, group_prediction)
         for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
             if (gmacs := record.result.get("gmacs_per_image")) is not None:
                 self._gmacs[_make_model_key(job, placement)] = gmacs
@@ -229,22 +230,6 @@ class UnitRunner:
         """The images that its ranks leave out, where they lie among those that they read: a copy lacks them anyway."""
         is_original = order.data.root == self.find_data_facts(job).root
         return self.sources.find_left_out_images(job.trial.data) if is_original else frozenset()
-
-    def _make_sweep_facts(self) -> SweepFacts:
-        return SweepFacts(
-            experiment=self.experiment,
-            machine=self.node.machine,
-            environment=self.environment,
-            idle_power_w=self.idle_power_w,
-            no_idle_power=self.no_idle_power,
-            idle_readings=self.idle_readings,
-        )
-
-
-def _add_gpus_from_nodes(resolved: ResolvedTrial, done: Attempt) -> ResolvedTrial:
-    """With the GPUs of all nodes that the trial ran on."""
-    uuids = tuple(uuid for node in done.nodes for uuid in node.gpu_uuids)
-    return replace(resolved, gpu_uuids=uuids or resolved.gpu_uuids)
 
 
 def _make_model_key(job: Job, resolved: ResolvedTrial) -> tuple[Any, ...]:

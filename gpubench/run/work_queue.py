@@ -93,9 +93,8 @@ class WorkQueue:
         series: dict[object, list[list[PlannedUnit]]] = {}
         for name, lot in lots.items():
             unit = lot[0].unit
-            series.setdefault(
-                name if len(lot) > 1 or unit.is_group else _make_unit_chain_key(unit), []
-            ).append(lot)
+            key: object = name if len(lot) > 1 or unit.is_group else _make_unit_chain_key(unit)
+            series.setdefault(key, []).append(lot)
         in_order = [lot for lots_of_series in series.values() for lot in lots_of_series]
         cuts = list(self._list_cut_places(in_order)) or [0]
         cut = cuts[int(self.place * len(cuts))]
@@ -159,15 +158,10 @@ class WorkQueue:
         if whole:
             self._read_at = now
         newer = self.state.reload_newer_records(None if whole else [unit.unit_id for unit in units])
-        self._done |= {
-            (
-                record.trial_id,
-                (record.machine_key, _format_allotted_values(find_allotted_values(record))),
-                record.round,
-            )
-            for record in newer
-            if record.status != "interrupted"
-        }
+        for record in newer:
+            if record.status != "interrupted":
+                kind = record.machine_key, _format_values(find_allotted_values(record))
+                self._done.add((record.trial_id, kind, record.round))
 
     def make_work_item(self, unit: Unit, number: int) -> WorkItem:
         """What is claimed with a unit in a round, on this kind of machine."""
@@ -178,9 +172,7 @@ class WorkQueue:
         machine = self.state.runner.find_machine_key(job)
         gets = self.state.resolve_allotments().get((job.trial_id, machine), {})
         trial = job.trial.asdict()
-        return machine, _format_allotted_values(
-            {name: gets.get(name) for name in ALLOTTED if trial.get(name) is None}
-        )
+        return machine, _format_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
 
     def is_done_by_others(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
@@ -193,35 +185,32 @@ class WorkQueue:
         """
         if unit.is_group:
             return False
-        smaller = [
-            other
+        batch_size = unit.jobs[0].trial.batch_size
+        smaller = {
+            other.jobs[0].trial_id: other
             for other in self.chains.get(_make_unit_chain_key(unit), ())
-            if _find_batch_size(other) < _find_batch_size(unit)
-        ]
+            if other.jobs[0].trial.batch_size < batch_size
+        }
 
         def is_any_tried() -> bool:
             """Whether somebody else is at one of them. Whoever died after it had stored its record has left a claim."""
-            ended = {
-                id_
-                for id_, record in self.state.find_counting_records().items()
-                if record.status != "interrupted"
-            }
+            stored = self.state.find_counting_records()
             return any(
                 self.claims.is_held_by_other(self.make_work_item(other, 1))
-                for other in smaller
-                if other.jobs[0].trial_id not in ended
+                for trial_id, other in smaller.items()
+                if trial_id not in stored or stored[trial_id].status == "interrupted"
             )
 
         if not smaller or not is_any_tried():
             return False
-        self.read_new_records(smaller)  # what is held may have ended since
+        self.read_new_records(list(smaller.values()))  # what is held may have ended since
         if not is_any_tried():
             return False
-        chosen = self.state.find_counting_records()
+        stored = self.state.find_counting_records()
         memory: list[tuple[int, float]] = [
-            (_find_batch_size(other), mib)
-            for other in smaller
-            if (record := chosen.get(other.jobs[0].trial_id)) is not None
+            (other.jobs[0].trial.batch_size, mib)
+            for trial_id, other in smaller.items()
+            if (record := stored.get(trial_id)) is not None
             and record.status == "ok"
             and (mib := record.result.get("gpu_mem_mib")) is not None
         ]
@@ -229,17 +218,13 @@ class WorkQueue:
             return True
         batch, mib = max(memory)
         least_mib = min((gpu.memory_mib for gpu in self.state.runner.node.machine.gpus), default=0)
-        return mib * _find_batch_size(unit) / batch > FITS * least_mib
+        return mib * batch_size / batch > FITS * least_mib
 
 
-def _format_allotted_values(values: Mapping[str, Any]) -> str:
+def _format_values(values: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def _make_unit_chain_key(unit: Unit) -> Chain:
     (job, *_) = unit.jobs
     return make_memory_chain_key(job.trial, job.variant.make_definition())
-
-
-def _find_batch_size(unit: Unit) -> int:
-    return unit.jobs[0].trial.batch_size

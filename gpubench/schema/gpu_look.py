@@ -37,3 +37,15 @@ class GpuLook:
     readings: tuple[int, int] = (0, 0)
     """How many `power_w` is the mean of, and how many failed."""
     missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdlePower:
+    """What GPUs take before a sweep, by their UUIDs."""
+
+    watts: Mapping[str, float] = field(default_factory=dict)
+    """Of GPUs that were idle and tell."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Of others why they are not among them."""
+    readings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """How many readings are behind the watts, and how many failed."""

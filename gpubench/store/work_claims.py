@@ -267,14 +267,11 @@ class Worker:
 
 def list_workers(folder: Path) -> list[Worker]:
     """Who is at work in a folder, or has died over it, but for this process. Writes nothing."""
-    last: dict[tuple[str, int, str], ClaimEntry] = {}
-    for entry in list_claims(folder):
-        last[entry.unit_id, entry.round, entry.machine] = entry
+    last = {(entry.unit_id, entry.round, entry.machine): entry for entry in list_claims(folder)}
     me, workers = HolderProcess.make_current(), []
     for entry in last.values():
-        claim = entry.claim
+        claim, fate = entry.claim, entry.claim.fate
         if claim.outcome is None and claim.owner != me:
-            fate = claim.fate
             workers.append(
                 Worker(
                     who=str(claim),

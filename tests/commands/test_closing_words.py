@@ -10,8 +10,7 @@ from benches import node_of
 from gpubench.plan.rounds import RoundLimits
 from gpubench.plan.wall_time import UnstartedUnits
 from gpubench.run.closing import list_closing_lines
-from gpubench.run.limits import BatchJobLimit, Limits, LostGpuCheck, RoundsLimit, StopRequest
-from gpubench.run.summary import SweepSummary
+from gpubench.run.limits import BatchJobLimit, Limits, LostGpuCheck, RoundsLimit, StopRequest, SweepSummary
 
 
 def limits(*, rounds: RoundLimits | None = None, **certainty: Any) -> Limits:

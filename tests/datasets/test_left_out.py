@@ -19,8 +19,8 @@ from gpubench.plan.sources import DiskSources
 from gpubench.render.live import QuietView
 from gpubench.results.plans import read_stored_plans
 from gpubench.run.images import list_left_out_lines, store_left_out_names
-from gpubench.run.preparing import make_images
 from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep import make_images
 from gpubench.schema.record import Record
 
 TEXT = """

@@ -47,8 +47,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "results/test_merging.py",
     ),
     "gpubench/results/unite.py": ("results/test_merging.py",),
-    "gpubench/store/holder.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
-    "gpubench/store/work_claims.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
+    "gpubench/store/holder.py": ("store/test_work_claims.py",),
+    "gpubench/store/work_claims.py": ("store/test_work_claims.py",),
     "gpubench/run/schedule.py": ("run/test_schedule.py",),
     "gpubench/run/work_queue.py": ("run/test_work_queue.py",),
     # figures that these rest on

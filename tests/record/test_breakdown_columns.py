@@ -8,7 +8,7 @@ import pytest
 import scripted
 from msgspec import structs
 
-from gpubench.record.breakdown import summarize_breakdown
+from gpubench.record.training import summarize_breakdown
 from gpubench.schema.events import BreakdownTimes, Result
 
 STEP_TIMES = {"copy_ms": 1.0, "forward_ms": 20.0, "backward_ms": 40.0, "optimizer_ms": 5.0, "step_ms": 80.0}

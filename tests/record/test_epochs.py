@@ -139,11 +139,6 @@ def test_only_epochs_that_every_rank_finished_have_a_row() -> None:
     assert (row.epoch, row.top1_pct) == (1, None)
 
 
-def test_ranks_of_unlike_length_are_an_error() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        rows(even(2, 1.0), even(1, 1.0, rank=1))
-
-
 def lasting(*seconds: float) -> list[EpochRow]:
     """An epoch of four steps each."""
     made = (told(0, [s / 4, s / 2, 3 * s / 4, s], [0.1, 0, 0, 0], epoch=k) for k, s in enumerate(seconds))

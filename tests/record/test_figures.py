@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.ending import EXPLAINED_COLUMNS
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
+from gpubench.record.recording import EXPLAINED_COLUMNS
 from gpubench.schema.codes import REASONS
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import WatchedTrial, Window
@@ -226,13 +226,6 @@ def test_nothing_measured_gives_reasons_and_the_memory_so_far() -> None:
     assert got.result["gpu_mem_mib"] == 5000
     assert got.missing["gpu_util_pct"] == REASONS["before-window"]
     every_column(compute_watched_figures(watched(Samples(), ())))
-
-
-def test_a_cpu_trial_has_no_gpu_figures() -> None:
-    got = compute_watched_figures(watched(Samples(), gpus=()))
-    every_column(got)
-    for column in ("gpu_mem_mib", "gpu_mem_source", "power_w", *(c.name for c in metrics.GPU_COLUMNS)):
-        assert got.missing[column] == "the trial uses no GPU"
 
 
 def test_rows_are_tidy_and_in_order() -> None:

@@ -16,7 +16,6 @@ from gpubench.record.training import make_outcome
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import (
     AllocatorMemory,
-    End,
     Error,
     Evaluated,
     Event,
@@ -117,24 +116,6 @@ def test_a_whole_trial() -> None:
     assert found.result["epochs_measured"] == 2
     assert "top1_pct" in found.missing
     assert found.phases == {"start": 0.1}
-
-
-def test_the_slowest_rank_is_the_epochs_time() -> None:
-    events = [
-        structs.replace(e, t1=e.t1 + 0.25) if isinstance(e, End) and e.rank == 1 else e
-        for e in told_by(scripted.order(ranks=2))
-    ]
-    found = told(events, ranks=2)
-    assert found.result["epoch_time_s"] == pytest.approx(scripted.EPOCH_S + 0.25)
-
-
-def test_an_epoch_that_one_rank_did_not_finish_is_none() -> None:
-    events = [
-        e
-        for e in told_by(scripted.order(ranks=2))
-        if not (isinstance(e, End) and e.rank == 1 and e.epoch == 2)
-    ]
-    assert [e.epoch for e in told(events, ranks=2).epochs] == [0, 1]
 
 
 def test_an_epochs_accuracy_stands_in_its_row() -> None:

@@ -8,7 +8,7 @@ import pytest
 from whole_epochs import epoch_row
 
 from gpubench.record.epochs import EpochRow
-from gpubench.record.target import COLUMNS, compute_time_to_top1_columns, find_target_crossing
+from gpubench.record.training import TO_TOP1, compute_time_to_top1_columns, find_target_crossing
 from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.columns import CONFIRMED, UNCONFIRMED
 
@@ -26,7 +26,7 @@ def test_epochs_are_counted_and_summed_up_to_the_first_that_reaches_it() -> None
 def test_never_reached() -> None:
     found, missing = compute_time_to_top1_columns(epochs(20.0, 58.26), 60.5)
     assert found == {}
-    assert missing == dict.fromkeys(COLUMNS, format_reason("target-missed", 58.3, 2, "epochs", 60.5))
+    assert missing == dict.fromkeys(TO_TOP1, format_reason("target-missed", 58.3, 2, "epochs", 60.5))
 
 
 def test_diverged() -> None:

@@ -16,7 +16,7 @@ from gpubench.plan.sources import DiskSources
 from gpubench.record.epochs import make_windows
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
-from gpubench.record.warnings import RULES, OtherJobs, WarningEvidence, find_warnings
+from gpubench.record.warnings import RULES, WarningEvidence, find_warnings
 from gpubench.schema.doubts import DOUBTS
 
 QUIET: dict[str, Any] = {
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[WarningEvidence, str]] = {
     "skipped-images": (
         replace(case(), images=1_281_167, skipped_images=37),
         "37 of 1,281,167 images could not be decoded and were left out"),
-    "shared-gpu": (replace(case(), neighbours=OtherJobs(on_gpus=1)), "divided by the busy time"),
+    "shared-gpu": (replace(case(), shared_gpus=1), "divided by the busy time"),
     "faster-together": (case(result={"slowdown": 0.9}), "measure more processes of both (--rounds 5)"),
     "beyond-turns": (
         replace(in_a_group(2), result=QUIET | {"slowdown": 3.9}), "2 jobs one after the other would take 2"),
@@ -158,7 +158,7 @@ def test_what_may_be_why_a_trial_failed_is_told_of_any_ending(code: str) -> None
 @pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])
 def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None, doubted: bool) -> None:
     busy = case(result={"cpu_util_pct": 98.0, "cpu_util_trial_pct": 55.0})
-    found = find_warnings(replace(busy, neighbours=OtherJobs(cpu_pct=theirs)))
+    found = find_warnings(replace(busy, others_cpu_pct=theirs))
     assert ("other-load" in found) == doubted
 
 
@@ -181,7 +181,7 @@ def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
     """As SLURM grants them where it binds to none: `cpu_util_pct` is then the trial's own use."""
     seen = WatchedFigures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
     one = case(result={"cpu_util_pct": own, "cpu_util_trial_pct": own}, seen=seen)
-    one = replace(one, neighbours=OtherJobs(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
+    one = replace(one, others_cpu_pct=theirs, resolved=replace(one.resolved, cpus=16))
     said = find_warnings(one).get("other-load")
     if left is None:
         assert said is None

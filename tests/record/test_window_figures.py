@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.ending import merge_measured_columns
 from gpubench.record.figures import compute_watched_figures
 from gpubench.record.outcome import Outcome
+from gpubench.record.recording import merge_measured_columns
 from gpubench.record.training import make_outcome
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS
 from gpubench.schema.events import End, Event, Result, Steps
+from gpubench.schema.gpu_look import IdlePower
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import WatchedTrial
 
@@ -75,7 +76,7 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
             cpu_metric=metrics.CPU_BUSY,
         )
     )
-    found, missing = merge_measured_columns(outcome, seen, "ok", "", ("GPU-0",), {}, {})
+    found, missing = merge_measured_columns(outcome, seen, "ok", "", ("GPU-0",), IdlePower())
     assert found["images_per_s"] * found["epoch_time_s"] == pytest.approx(found["images_per_epoch"])
     assert found["images_per_epoch"] == PER_EPOCH * BATCH
     assert found["epoch_time_s"] == pytest.approx(EPOCH_S)

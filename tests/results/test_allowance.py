@@ -21,11 +21,8 @@ from gpubench.plan.options import apply_options
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.render.words import format_significant
-from gpubench.results.allowance import (
-    explain_allowance_mismatch,
-    list_not_reused_lines,
-    select_matching_records,
-)
+from gpubench.results.counting import explain_allowance_mismatch, select_matching_records
+from gpubench.run.announce import list_not_reused_lines
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
@@ -64,21 +61,6 @@ def stored(cpus: int = 2, workers: int = 1, **others: Any) -> Record:
 )
 def test_unlike(attempt: Record, why: str | None) -> None:
     assert explain_allowance_mismatch([attempt], {(attempt.trial_id, attempt.machine_key): NOW}) == why
-
-
-def test_what_the_machine_gives_is_gone_through_once_however_many_attempts_there_are() -> None:
-    class Counted(dict[Any, Any]):
-        gone_through = 0
-
-        def keys(self) -> Any:
-            self.gone_through += 1
-            return super().keys()
-
-    records = [stored(cpus=1, trial_id=f"t{n}") for n in range(20)]
-    now = Counted({(one.trial_id, one.machine_key): NOW for one in records})
-    kept, lost = select_matching_records(records, now)
-    assert (kept, len(lost)) == ([], 20)
-    assert now.gone_through <= 1
 
 
 def test_an_earlier_attempt_that_is_alike_counts_and_foreign_ones_stay() -> None:
@@ -125,29 +107,6 @@ def test_a_group_that_ran_out_of_memory_would_do_so_with_other_cpus_too(
     assert list(lost) == ([] if stays else [job.trial_id for job in jobs])
 
 
-OF_A_GROUP = {"group": "g", "group_id": "g0123456789ab"}
-
-
-@pytest.mark.parametrize("unit", [{}, OF_A_GROUP], ids=["alone", "group"])
-@pytest.mark.parametrize(
-    ("here", "there"),
-    [
-        ({"machine_key": "A40"}, {"machine_key": "H200"}),
-        ({"environment": {"host": "node1"}}, {"environment": {"host": "node2"}}),
-    ],
-    ids=["machines", "hosts"],
-)
-def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
-    unit: dict[str, Any], here: dict[str, Any], there: dict[str, Any]
-) -> None:
-    if unit and "environment" not in here:
-        here, there = (one | {"environment": {"host": one["machine_key"]}} for one in (here, there))
-    mine, theirs = stored(cpus=2, **here, **unit), stored(cpus=1, **there, **unit)
-    now = {(one.trial_id, one.machine_key): NOW for one in (mine, theirs)}
-    for records in ([mine, theirs], [theirs, mine]):
-        assert select_matching_records(records, now)[0] == [mine]
-
-
 # ---- sweeps, with scripted trials ----
 
 
@@ -170,7 +129,7 @@ def sweep(
     made.runner.results.create_folder()
     store_plan(made)
     launcher = Scripted(lambda _: scripted.trains_for(seconds))
-    run_with(launcher, made, Heard())
+    run_with(launcher, made, Heard(), has_tables=False)
     launcher.close()
     return made
 

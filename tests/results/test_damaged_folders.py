@@ -249,16 +249,6 @@ def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None
         assert found.err.count("is left out") == 5
 
 
-def test_a_record_of_a_newer_version_is_left_out_with_the_advice(place: Home) -> None:
-    path = place.record(64)
-    path.write_text(changed(path.read_text(), "schema_version", "7"))
-    found = gpubench("table", place.folder)
-    assert found.code == 0
-    (line,) = found.err.splitlines()
-    assert line.startswith(f"gpubench: record {path} is left out")
-    assert " newer gpubench (schema_version 7)" in line
-
-
 # ---- a sweep into it ----
 
 
@@ -273,7 +263,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["half", "dangling-link", "newer", "attempt 2", "attempt 1000000000"])
+@pytest.mark.parametrize("kind", ["dangling-link", "newer", "attempt 1000000000"])
 def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, kind: str) -> None:
     path = place.record(16)
     damage(path, RECORDS[kind])
@@ -324,9 +314,7 @@ def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("cut_off", "rounds"), [((1, 3), 0), ((1, 2), 0), ((1,), 0), ((2,), 2), ((3,), 2), ((2, 3), 1)], ids=str
-)
+@pytest.mark.parametrize(("cut_off", "rounds"), [((1, 3), 0), ((2,), 2), ((2, 3), 1)], ids=str)
 def test_rounds_whose_first_is_damaged_do_not_count(
     place: Home, cut_off: tuple[int, ...], rounds: int
 ) -> None:
@@ -408,18 +396,6 @@ def test_a_table_that_can_not_be_written_ends_no_sweep(place: Home, monkeypatch:
     assert work.unwritten == ""
 
 
-def test_tables_that_can_not_be_written_are_told_by_the_exit_code_after_the_answer(place: Home) -> None:
-    for name in ("trials.csv", "table.md"):
-        (place.folder / name).unlink()
-        (place.folder / name).mkdir()
-    found = gpubench("sweep", place.good, "--out", place.folder)
-    assert found.code == 4
-    assert "lenet" in found.out
-    last = found.err.splitlines()[-1]
-    assert last.startswith(f"gpubench: {place.folder / 'trials.csv'} can't be written: ")
-    assert ", nor can 1 more; " in last
-
-
 # ---- what is read can be told ----
 
 FIGURES = st.sampled_from([None, 0, 1, 3, 64, 10**9, 10**15, 1e-9, 0.5, 1e12, -1.0, True, False])
@@ -465,7 +441,7 @@ def parent_of(stored: Any, way: tuple[Any, ...]) -> Any:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @given(data=st.data())
-@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_reader_lets_through_can_be_told(place: Home, data: st.DataObject) -> None:
     """Other values of the same kind, two places at once, in two trials and their group: no command breaks off."""
     texts = {path: path.read_text() for path in (place.record(16), place.record(64), place.group())}

@@ -232,14 +232,13 @@ def shown_rounds(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("other", [1, 11])
-def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, other):
+def test_an_older_first_round_takes_no_further_rounds_away(tmp_path):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
     as_earlier_version(a)
     shutil.copytree(a, b)
     in_rounds(a, [10, 12, 13])
-    in_rounds(b, [other])
+    in_rounds(b, [11])
     merge_records([a, b], out=c)
     assert shown_rounds(c) == [(1, "10"), (2, "12"), (3, "13")]
     merge_records([a, b], out=a)
@@ -295,9 +294,7 @@ def shown_allowances(folder):
     ("mine", "others"),
     [
         # Two sweeps in rounds, in turns, each under an allowance of its own.
-        ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 11), (4, 2, 13), (4, 3, 15)]),
         ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 9), (4, 2, 11), (4, 3, 13)]),
-        ([(2, 1, 10)], [(4, 1, 5)]),
         # One folder has both: its rounds under either belong to the first one under the same.
         ([(2, 1, 10), (4, 1, 11), (2, 2, 12), (4, 2, 13)], [(8, 1, 12)]),
     ],
@@ -318,15 +315,16 @@ def test_each_allowance_counts_as_it_did_in_its_own_folder(tmp_path, capsys, min
     assert capsys.readouterr().err == ""
 
 
-def test_further_rounds_stay_behind_their_first_one_though_another_allowance_came_between(tmp_path):
-    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
-    swept(a, "one", "16")
-    as_earlier_version(a)
-    shutil.copytree(a, b)
-    under_allowances(a, (2, 1, 10), (4, 1, 12), (2, 2, 14))
-    under_allowances(b, (2, 1, 11))
-    merge_records([a, b], out=c)
-    assert shown_allowances(c) == [(2, 1, 10), (2, 2, 14), (4, 1, 12)]
+def close_file(closed, monkeypatch):
+    """Nobody may read this file any more; tests may run as root, who may read all."""
+    whole = os.open
+
+    def refuse(path, *more, **others):
+        if Path(os.fsdecode(path)) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return whole(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", refuse)
 
 
 @pytest.mark.slow
@@ -336,14 +334,7 @@ def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, mon
     swept(b, "two", "32")
     (closed,) = (a / "plans").iterdir()
     before = files(a), files(b)
-    whole = os.open
-
-    def refused(path, *more, **others):
-        if Path(os.fsdecode(path)) == closed:
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-        return whole(path, *more, **others)
-
-    monkeypatch.setattr(os, "open", refused)  # tests may run as root, who may read all
+    close_file(closed, monkeypatch)
     merge_records([a, b], out=c)
     out, err = capsys.readouterr()
     assert out.startswith(f"{c}: 2 attempts added")
@@ -364,14 +355,7 @@ def test_a_plan_of_the_target_that_can_t_be_read_stays_as_it_is(tmp_path, monkey
     (other,) = (b / "plans").iterdir()
     other.write_text(other.read_text() + "# the same plan, stored again\n")
     kept = closed.read_bytes()
-    whole = os.open
-
-    def refused(path, *more, **others):
-        if Path(os.fsdecode(path)) == closed:
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-        return whole(path, *more, **others)
-
-    monkeypatch.setattr(os, "open", refused)
+    close_file(closed, monkeypatch)
     merge_records([a, b], out=a)
     monkeypatch.undo()
     assert closed.read_bytes() == kept

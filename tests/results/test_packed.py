@@ -188,7 +188,7 @@ def test_a_bomb_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["pack", "unpack"])
 def test_whoever_is_killed_in_the_middle_has_lost_nothing(folder: Path, command: str) -> None:
-    """At forty moments: what is there as a file or as a member is all that was there."""
+    """At fifteen moments: what is there as a file or as a member is all that was there."""
     before = files(folder)
     chance = random.Random(command)
     work, undo = (pack_folder, unpack_folder) if command == "pack" else (unpack_folder, pack_folder)
@@ -196,7 +196,7 @@ def test_whoever_is_killed_in_the_middle_has_lost_nothing(folder: Path, command:
     began = time.monotonic()
     work(folder, print)
     whole_s = time.monotonic() - began
-    for _ in range(40):
+    for _ in range(15):
         undo(folder, print)
         if (pid := os.fork()) == 0:
             try:

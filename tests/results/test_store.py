@@ -65,6 +65,8 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
         writer = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
         assert writer.stdout
         writer.stdout.readline()
+        while not path.exists():
+            assert writer.poll() is None
         end = time.monotonic() + pause
         while time.monotonic() < end:
             assert not path.exists() or path.read_text() in texts
@@ -147,21 +149,9 @@ def test_a_loss_that_is_no_number_does_not_lose_the_attempt(results: Results) ->
 def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
     results.save([record()], [[]], ("t_s",))
     path = results.make_attempt_file_path("records", "t0123456789a", 1, "json")
-    whole = path.read_text()
-    for broken, says in (
-        ("", r"is not JSON \(half written\?\)"),
-        (whole[:100], r"is not JSON \(half written\?\)"),
-        ("{}", r"is damaged: trial_id is missing"),
-        (
-            whole.replace('"status": "ok"', '"status": "well"'),
-            r"is damaged: status must be .* or .*, not 'well'",
-        ),
-        ("null", r"is damaged: it must be a table, not null"),
-    ):
-        path.write_text(broken)
-        with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json is left out.*: it {says}") as caught:
-            results.read_records()
-        assert "\n" not in str(caught.value)
+    path.write_text(path.read_text()[:100])
+    with pytest.raises(UnusableError, match=r"t0123456789a-1\.json is left out.*: it is not JSON[^\n]*$"):
+        results.read_records()
 
 
 def test_half_written_files_are_no_records(results: Results) -> None:
@@ -207,13 +197,6 @@ def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
     assert [row.job for row in rows_of(results.read_records())] == ["1 of 2", "2 of 2"]
 
 
-def test_a_groups_attempt_is_never_overwritten(results: Results) -> None:
-    save_group(results, jobs("ok", "ok"))
-    with pytest.raises(UnusableError, match=r"g0123456789a-1\.json exists already"):
-        save_group(results, jobs("failed", "skipped"))
-    assert [r.status for r in results.read_records()] == ["ok", "ok"]
-
-
 def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,16 +221,6 @@ def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
         assert results.read_records() == []
     save_group(results, jobs("ok", "ok", attempt=whole + 1))
     assert [r.attempt for r in results.read_records()] == [whole + 1] * 2
-
-
-def test_a_group_record_that_can_not_be_read_is_named(results: Results) -> None:
-    save_group(results, jobs("ok", "ok"))
-    path = results.make_attempt_file_path("records", "g0123456789a", 1, "json")
-    whole = path.read_text()
-    for broken in (whole[:-20], "{}", whole.replace('"status": "ok"', '"status": "well"', 1)):
-        path.write_text(broken)
-        with pytest.raises(UnusableError, match=r"g0123456789a-1\.json is left out"):
-            results.read_records()
 
 
 def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Results) -> None:
@@ -368,13 +341,10 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, text: str) -> None:
-    written(results, [record(reason=text, status="failed", trial={"model": text, "lr": -0.5})])
-    with (results.folder / "trials.csv").open(newline="", encoding="utf-8") as file:
-        (row,) = csv.DictReader(file)
-    assert row["reason"] == row["model"] == "'" + text.replace("\r", " ")
-    # A negative number stays a number.
-    assert row["lr"] == "-0.5"
+def test_text_that_a_spreadsheet_would_run_is_made_harmless(text: str) -> None:
+    (row,) = csv.DictReader(io.StringIO(format_csv(["model", "lr"], [[text, -0.5]]), newline=""))
+    assert row["model"] == "'" + text.replace("\r", " ")
+    assert row["lr"] == "-0.5", "a negative number stays a number"
 
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))

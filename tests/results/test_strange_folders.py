@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from earlier_version import as_earlier_version
-from swept import swept
+from swept import merge_records, swept
 
 from gpubench.basics.errors import UnusableError
-from gpubench.commands.merge import merge_folders
 from gpubench.results.file_names import parse_file_name
 from gpubench.results.store import Results
 from gpubench.store.work_claims import list_workers
@@ -56,7 +55,7 @@ def test_a_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(
     with pytest.raises(
         UnusableError, match=f"{link} is a link|not a results folder|is a link, and gpubench follows none"
     ):
-        merge_folders([source], out=tmp_path / "target")
+        merge_records([source], out=tmp_path / "target")
     assert list_files(outside) == before
 
 
@@ -67,7 +66,7 @@ def test_files_that_are_links_are_not_copied(source: Path, outside: Path, tmp_pa
     log.unlink(missing_ok=True)
     log.symlink_to(outside / "secret.log")
     (log.parent / f"{record.trial_id}-7.log").symlink_to(outside / "secret.log")
-    merge_folders([source], out=tmp_path / "target")
+    merge_records([source], out=tmp_path / "target")
     assert not [
         path for path in (tmp_path / "target").rglob("*") if path.is_file() and path.read_bytes() == b"theirs"
     ]
@@ -102,7 +101,7 @@ def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
     lines: list[str] = []
     assert [each.reason for each in Results(source).read_records(lines.append)] == [record.reason]
     assert any(str(second) in line for line in lines)
-    merge_folders([source], out=tmp_path / "target")
+    merge_records([source], out=tmp_path / "target")
     assert [each.reason for each in Results(tmp_path / "target").read_records(lambda _: None)] == [
         record.reason
     ]
@@ -118,7 +117,7 @@ def test_a_log_at_a_place_that_is_no_attempt_s_stays_where_it_is(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("a stranger's")
     assert parse_file_name(path) is None
-    merge_folders([source], out=tmp_path / "target")
+    merge_records([source], out=tmp_path / "target")
     assert not [
         each
         for each in tmp_path.rglob("*")

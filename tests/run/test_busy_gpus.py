@@ -22,7 +22,7 @@ from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.run import busy_gpus
 from gpubench.run.checks import inspect_gpus
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.gpu_look import GpuLook, GpuProcess
+from gpubench.schema.gpu_look import GpuLook, GpuProcess, IdlePower
 
 PYTHON = GpuProcess(pid=4711, name="python", mib=12_345.0)
 XORG = GpuProcess(pid=99, name="Xorg", mib=None)
@@ -52,7 +52,7 @@ def rule(**looks: GpuLook) -> busy_gpus.GpuUseFindings:
 def test_an_empty_gpu_is_worth_no_word() -> None:
     ruling = rule(g0=a_look())
     assert ruling == busy_gpus.GpuUseFindings(
-        busy=(), notes=(), unknown=(), idle_power_w={"g0": 75.0}, idle_readings={"g0": (10, 0)}
+        busy=(), notes=(), unknown=(), idle=IdlePower(watts={"g0": 75.0}, readings={"g0": (10, 0)})
     )
     assert ruling.check_not_busy(allow_busy=False) == []
 
@@ -68,7 +68,7 @@ def test_a_busy_stranger_is_a_refusal_that_says_all() -> None:
     assert "GPU 0" not in words
     assert caught.value.exit_code == 4
     # What a busy GPU draws is no idle power.
-    assert dict(ruling.idle_power_w) == {"g0": 75.0}
+    assert dict(ruling.idle.watts) == {"g0": 75.0}
 
 
 @pytest.mark.parametrize("desktop", [(), None])
@@ -84,7 +84,7 @@ def test_a_busy_gpu_without_processes_to_be_seen_is_one_too(desktop: tuple[GpuPr
 def test_a_desktop_is_a_line_whatever_it_shows(util: float) -> None:
     ruling = rule(g0=a_look(util, (), (XORG,)))
     # What it draws while it shows a film is no idle power.
-    assert ("g0" in ruling.idle_power_w) == (util < 10)
+    assert ("g0" in ruling.idle.watts) == (util < 10)
     (line,) = ruling.check_not_busy(allow_busy=False)
     assert "desktop" in line
     assert "Xorg, memory unknown" in line
@@ -129,16 +129,16 @@ def test_only_gpus_of_trials_to_be_run_are_looked_at(tmp_path: Path) -> None:
         view = Heard()
         inspect_gpus(job, job.list_planned_of_round(1), view, allow_busy=False)
         assert view.lines == []
-        assert sorted(job.runner.idle_power_w.values()) == pytest.approx([70.0, 71.0])
+        assert sorted(job.runner.idle_power.watts.values()) == pytest.approx([70.0, 71.0])
 
         nvml = FakeNvml(answers=with_stranger(stranger.pid))
         job = a_sweep(tmp_path, nvml, 3, gpu_ids="1,2")
         with pytest.raises(UnusableError, match=f"GPU 2 .*process {stranger.pid} \\(python"):
             inspect_gpus(job, job.list_planned_of_round(1), view, allow_busy=False)
-        assert job.runner.idle_power_w == {}
+        assert job.runner.idle_power.watts == {}
         inspect_gpus(job, job.list_planned_of_round(1), view, allow_busy=True)
         assert len(view.lines) == 1
-        assert list(job.runner.idle_power_w.values()) == pytest.approx([71.0])
+        assert list(job.runner.idle_power.watts.values()) == pytest.approx([71.0])
     finally:
         stranger.communicate(b"\n")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import scripted
@@ -79,29 +78,20 @@ def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
     assert (one.status, other.status) == ("skipped", "timeout")
 
 
-def neighbours_seen(monkeypatch: pytest.MonkeyPatch) -> list[recording.OtherJobs]:
-    """What is found out of the jobs beside each job, as a sweep finds it."""
-    seen: list[recording.OtherJobs] = []
-    told = recording._summarize_other_jobs
-
-    def noting(jobs: Any, index: int) -> recording.OtherJobs:
-        seen.append(told(jobs, index))
-        return seen[-1]
-
-    monkeypatch.setattr(recording, "_summarize_other_jobs", noting)
-    return seen
-
-
 def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.cpus = 4
     monkeypatch.setattr(recording, "compute_tree_cpu_s", lambda *_: 3.0)
-    seen = neighbours_seen(monkeypatch)
+    seen: list[float | None] = []
+    compute = recording._compute_others_cpu_pct
+    monkeypatch.setattr(
+        recording, "_compute_others_cpu_pct", lambda *job: [seen.append(compute(*job)), seen[-1]][1]
+    )
     desk.sweep("batch_size=16,cpus=1", "batch_size=32,cpus=4")
     narrow, wide = seen[-2:]
-    assert narrow.cpu_pct is None
-    assert wide.cpu_pct is not None
+    assert narrow is None
+    assert wide is not None
 
 
 def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> None:

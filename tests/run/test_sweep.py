@@ -23,10 +23,9 @@ from gpubench.plan.plan import expand_experiment
 from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.store import Results
+from gpubench.run.limits import SweepSummary
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.summary import SweepSummary
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.columns import MEASURED
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 
@@ -94,7 +93,13 @@ class Desk:
         return pd.read_csv(self.folder / "trials.csv").set_index("batch_size").sort_index()
 
     def statuses(self) -> dict[int, str]:
-        return dict(self.table()["status"])
+        """How each trial of the last sweep's plan ended, by batch size: of what counts, or that it was skipped."""
+        job = self.last_job
+        ended = {id_: record.status for id_, record in job.find_counting_records().items()}
+        ended = dict.fromkeys(job.skips, "skipped") | ended
+        return {
+            each.trial.batch_size: ended[each.trial_id] for each in job.plan.jobs if each.trial_id in ended
+        }
 
 
 @pytest.fixture
@@ -129,24 +134,6 @@ def test_a_measured_trial(desk: Desk) -> None:
     assert (row.epochs_measured, row.workers, row.gpus) == (1, 0, 0)
     epochs = pd.read_csv(desk.folder / "epochs.csv")
     assert list(epochs["warmup"]) == [1, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", [scripted.trains, scripted.raises, scripted.runs_out_of_gpu_memory])
-def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> None:
-    desk.sweep(always(script), batch_size="64")
-    record = desk.only()
-    for column in MEASURED:
-        if column.name != "doubts":
-            assert (record.result.get(column.name) is None) == bool(record.missing.get(column.name)), (
-                column.name
-            )
-
-
-def test_a_training_that_diverges_is_kept(desk: Desk) -> None:
-    """Its loss is no number, and JSON has no word for that."""
-    assert counts(desk.sweep(always(scripted.diverges), batch_size="16,32")) == {"ran": 2}
-    assert desk.statuses() == {16: "ok", 32: "ok"}
 
 
 # ---- the other endings ----
@@ -329,15 +316,15 @@ def test_another_machine_measures_for_itself(gpu_desk: Desk) -> None:
 def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path: Path) -> None:
     one, same, other = Scripted(), Scripted(), Scripted()
     batches = "8,16,32,64"
-    desk.sweep(one, repeats=3, order="random", batch_size=batches)
-    Desk(folder=tmp_path / "same").sweep(same, repeats=3, order="random", batch_size=batches)
-    Desk(folder=tmp_path / "other").sweep(other, repeats=3, order="random", seed="1", batch_size=batches)
+    desk.sweep(one, repeats=2, order="random", batch_size=batches)
+    Desk(folder=tmp_path / "same").sweep(same, repeats=2, order="random", batch_size=batches)
+    Desk(folder=tmp_path / "other").sweep(other, repeats=2, order="random", seed="1", batch_size=batches)
     runs = [
         [(order.trial.batch_size, order.seed) for order in launcher.launched]
         for launcher in (one, same, other)
     ]
-    assert len(set(runs[0])) == 12
-    assert {seed for _, seed in runs[0]} == {0, 1, 2}
+    assert len(set(runs[0])) == 8
+    assert {seed for _, seed in runs[0]} == {0, 1}
     assert runs[0] == runs[1]
     assert [batch for batch, _ in runs[0]] != [batch for batch, _ in runs[2]]
-    assert [batch for batch, _ in runs[0]] != [8, 16, 32, 64] * 3
+    assert [batch for batch, _ in runs[0]] != [8, 16, 32, 64] * 2

@@ -62,24 +62,3 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
         assert record.epochs[0]["energy_j"] is None
         assert "shared-gpu" in record.doubts
         assert both_or_neither(record) == []
-
-
-@pytest.mark.usefixtures("_over_short_times")
-def test_energy_of_gpus_of_their_own_is_each_jobs_own(desk: Desk) -> None:
-    nvml = FakeNvml(
-        answers={
-            "power_w": {gpu(0).uuid: 100.0, gpu(1).uuid: 300.0},
-            "utilisation": running({gpu(0).uuid: 80.0}),
-        }
-    )
-    desk.gpus, desk.nvml, desk.cpus = 2, nvml, None
-    desk.sweep(
-        "batch_size=16,gpu_ids=0",
-        "batch_size=32,gpu_ids=1",
-        by=Scripted(lambda _: scripted.lasts(0.3)),
-        epochs="2",
-    )
-    for record, watts in zip(desk.jobs(), (100, 300), strict=True):
-        assert record.result["energy_j"] == pytest.approx(watts * record.result["epoch_time_s"], rel=1e-3)
-        assert record.result["energy_source"] == "nvml-power-integral"
-        assert "shared-gpu" not in record.doubts

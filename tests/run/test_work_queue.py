@@ -245,19 +245,6 @@ def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_p
 
 
 @pytest.mark.slow
-def test_each_writes_the_tables_of_all_that_is_there_at_its_end(tmp_path: Path) -> None:
-    plan = plan_of("cpu", batch_size="8,16")
-    first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
-    table = tmp_path / "trials.csv"
-    assert run_with(Scripted(), second, Heard()).ran == 2
-    assert len(table.read_text().splitlines()) == 3
-    table.unlink()
-    summary = run_with(Scripted(), first, Heard())
-    assert (summary.ran, summary.reused, summary.elsewhere) == (0, 2, 0)
-    assert len(table.read_text().splitlines()) == 3
-
-
-@pytest.mark.slow
 def test_what_is_stored_while_the_tables_are_written_is_in_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

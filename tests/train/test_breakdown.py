@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpubench.record.breakdown import EXCHANGE
+from gpubench.record.training import EXCHANGE
 from gpubench.schema.codes import REASONS
 from gpubench.train.breakdown import StepBreakdown, compute_exposed_and_hidden_s, compute_marking_cost_pct
 from gpubench.train.device_assignment import DeviceAssignment
