@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import structs
 
@@ -17,6 +17,8 @@ from gpubench.basics.stacks import ProcessStack
 from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.launch.fork_server import never_stop
+from gpubench.node.watch.nvml import NoNvml
+from gpubench.node.watch.nvml_calls import PROCESSES, NvmlCall
 from gpubench.schema import trial_fields
 from gpubench.schema.events import (
     Answer,
@@ -389,6 +391,17 @@ def computer(gpus: int = 0, name: str = "NVIDIA H200", cpus: int | None = None) 
         host="here", gpus=tuple(found), driver="580.1" if gpus else None, cpu_name="CPU", cpu_ids=cpu_ids,
         cpu_count=len(cpu_ids),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Driver(NoNvml):
+    """An NVML that knows the memory of processes and nothing else: pid -> MiB, on every GPU."""
+
+    reason: str = "not asked in this test"
+    mib: Mapping[int, float] = field(default_factory=dict)
+
+    def ask(self, call: NvmlCall[T], uuid: str) -> T:
+        return cast("T", list(self.mib.items())) if call is PROCESSES else NoNvml.ask(self, call, uuid)
 
 
 DEATHS: tuple[tuple[Script, str], ...] = (

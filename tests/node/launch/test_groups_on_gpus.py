@@ -75,6 +75,7 @@ def test_two_jobs_on_one_gpu_have_figures_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_of_two_jobs_that_do_not_fit_together_one_runs_out_of_memory_or_both(tmp_path: Path) -> None:
     card_mib = environment.make_machine(open_nvml()).gpus[0].memory_mib
     batch = int(0.6 * card_mib / MIB_PER_IMAGE)
