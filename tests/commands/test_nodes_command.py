@@ -12,7 +12,7 @@ from place import Place, until
 
 ASKED = (
     "--model", "lenet", "--variant", "synthetic", "--device", "cpu", "--ranks", "2",
-    "--set", "input_size=28", "--set", "num_classes=4", "--set", "train_images=64", "--epochs", "2",
+    "--set", "input_size=28", "--set", "num_classes=4", "--set", "train_images=2048", "--epochs", "2",
     "--batch-size", "32", "--rounds", "1", "--out", "out",
 )  # fmt: skip
 AGENT = ("--agent", "env", "--network", "127.0.0.1")

@@ -359,9 +359,8 @@ class ForkedTrial:
         deadline = time.monotonic() + END_LIMIT_S
         while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
             kill_processes(list_descendants(self._leader))
-            self._discard_messages(
-                0.005
-            )  # so that the leader is not held up by a channel that a rank has filled
+            # So that the leader is not held up by a channel that a rank has filled.
+            self._discard_messages(0.005)
         if self._server.is_lost:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
