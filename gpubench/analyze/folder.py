@@ -232,10 +232,8 @@ def make_rows_with_folder_facts(records: Sequence[Record], held: Iterable[Record
     # Of a thousand rows few bear on these: their repeats.
     configurations = {record.config_id for record in records}
     chosen = select_counting_records(record for record in held if record.config_id in configurations)
-    completed = key_records_as_counting(
-        records
-    )  # one that ended badly after a better one counts nowhere else
-    chosen |= completed
+    completed = key_records_as_counting(records)
+    chosen |= completed  # one that ended badly after a better one counts nowhere else
     rows = [make_row(record, key[-1]) for key, record in chosen.items()]
     runs = build_runs(rows)
     _add_cpu_speed(runs, [*records, *held])
