@@ -600,13 +600,14 @@ def predict_group_slowdowns(
         matches,
         key=lambda name: (sum(isinstance(m, PredictionNote) for m in matches[name]), KINDS.index(name)),
     )
-    why = [
-        replace(match, figures={**match.figures, "job": title})
+    # Once for jobs that are alike.
+    why = {
+        title: replace(match, figures={**match.figures, "job": title})
         for title, match in zip(names, matches[kind], strict=True)
         if isinstance(match, PredictionNote)
-    ]
+    }
     if why:
-        return NoPrediction(name=name, why=tuple(why))
+        return NoPrediction(name=name, why=tuple(why.values()))
     found = [match for match in matches[kind] if not isinstance(match, PredictionNote)]
     job_names = [
         f"{job.membership.name if job.membership else ''}: {title}"

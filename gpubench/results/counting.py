@@ -94,8 +94,9 @@ def select_counting_records(records: Iterable[Record]) -> dict[Counts, Record]:
 
 def key_records_as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """These attempts, each of which is to count, whatever came before or after it."""
+    once: dict[Allowance, Allowance] = {}  # each is kept once: of many attempts few had another one
     return {
-        (job.trial_id, job.machine_key, job.round, allowance): job
+        (job.trial_id, job.machine_key, job.round, once.setdefault(allowance, allowance)): job
         for jobs in group_by_attempt(records)
         for allowance in [find_attempt_allowance(jobs)]
         for job in jobs

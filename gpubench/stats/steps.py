@@ -2,7 +2,7 @@
 
 Steps are not independent: each resembles the one before, or every eighth waits for a loader. Their plain standard error
 is then too small by a factor of two to five, or too large by six. Means of eight to fifteen batches of steps don't
-care, once a batch is long (Alexopoulos and Seila 1998). `tests/benchmarks/certainty.py` compares other ways.
+care, once a batch is long (Alexopoulos and Seila 1998).
 """
 
 from __future__ import annotations

@@ -173,6 +173,17 @@ def test_a_child_that_hangs_is_ended_in_time(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
+def test_a_child_that_holds_its_gpus_ends_when_it_is_let_go() -> None:
+    environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    with torch_works.open_torch_probe(["GPU-nowhere"], environ=environ) as read_report:
+        told = read_report()
+        assert told.trouble == ""
+        assert told.holding
+        assert psutil.pid_exists(told.pid)
+    assert not psutil.pid_exists(told.pid)
+
+
 # ---- the child's own children ----
 
 

@@ -362,6 +362,11 @@ def test_a_step_of_several_ranks_ends_when_the_last_of_them_has_ended_it() -> No
     assert row.step_times_s == pytest.approx((0.25,) * 4)
 
 
+def test_ranks_of_unlike_length_are_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        rows(even(2, 1.0), even(1, 1.0, rank=1))
+
+
 def test_jobs_share_the_time_from_the_last_begin_to_the_first_end() -> None:
     warm = even(40, 0.25, measured=False, t0=90.0)
     longer = [*warm, *even(8, 0.25, epoch=1, t0=100.0), *even(8, 0.25, epoch=2, t0=103.0)]

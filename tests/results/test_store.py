@@ -197,6 +197,13 @@ def test_a_group_is_one_file_and_its_jobs_come_back(results: Results) -> None:
     assert [row.job for row in rows_of(results.read_records())] == ["1 of 2", "2 of 2"]
 
 
+def test_a_groups_attempt_is_never_overwritten(results: Results) -> None:
+    save_group(results, jobs("ok", "ok"))
+    with pytest.raises(UnusableError, match=r"g0123456789a-1\.json exists already"):
+        save_group(results, jobs("failed", "skipped"))
+    assert [r.status for r in results.read_records()] == ["ok", "ok"]
+
+
 def test_an_attempt_at_a_group_that_is_half_written_does_not_count(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
