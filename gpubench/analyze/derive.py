@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpubench.analyze.intervals import (
     LogMeans,
     LogRatios,
     ProcessFigures,
+    compute_node_shares,
     compute_row_ratios,
 )
 from gpubench.analyze.series import (
@@ -27,8 +29,10 @@ from gpubench.analyze.series import (
     find_tied_fields,
     list_asked_fields,
 )
+from gpubench.core.prediction import classify_overlap
 from gpubench.schema.columns import CONFIRMED, DERIVED, MEASURED, UNCONFIRMED
 from gpubench.schema.doubts import find_doubt
+from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_combined_work
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
@@ -76,12 +80,7 @@ def build_table_summary(
     if is_of_tries:
         runs = drop_non_memory_figures(runs)
     fields = EncodedFields.from_frame(runs)
-    wanted, is_alone = runs["solo_id"].dropna(), runs["group"].isna()
-    has_only_baselines = (
-        "copies" not in list_asked_fields(axes)
-        and len(wanted) > 0
-        and bool(runs.loc[is_alone, "trial_id"].isin(wanted).all())
-    )
+    has_only_baselines = "copies" not in list_asked_fields(axes) and _has_only_baselines(runs)
     axis = None if has_only_baselines else fields.find_axis(axes)
     tied = fields.find_fields_tied_to_axis(axis, axes) if axis else ()
     summary, members = summarize_configurations(runs)
@@ -103,15 +102,22 @@ def build_table_summary(
     # How jobs share CPUs holds for their trials alone, too: by themselves these share none.
     sharing = fields.codes["cpu_sharing"]
     of_groups = np.unique(sharing[~fields.is_alone])
+    words = fields
     if len(of_groups) == 1:
         codes = {**fields.codes, "cpu_sharing": np.where(fields.is_alone, of_groups[0], sharing)}
-        fields = replace(fields, codes=codes)
-    varied = fields.list_varied_fields(axes) or ("batch_size",)
+        words = replace(fields, codes=codes)
+    varied = words.list_varied_fields(axes) or ("batch_size",)
     arrangement = RowArrangement(
         axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
-        fixed={name: value for name, value in fields.find_fixed_fields().items() if name not in varied},
+        fixed={name: value for name, value in words.find_fixed_fields().items() if name not in varied},
     )  # fmt: skip
     return rows.to_summary(), members, arrangement
+
+
+def classify_overlap_gains(gain: pd.Series[Any]) -> pd.Series[Any]:
+    """The plain word for an overlap gain; missing where that is."""
+    words = [None if np.isnan(value) else classify_overlap(value) for value in gain]
+    return pd.Series(words, index=gain.index, dtype=object)
 
 
 def drop_non_memory_figures(runs: Runs) -> Runs:
@@ -122,6 +128,13 @@ def drop_non_memory_figures(runs: Runs) -> Runs:
         na_action="ignore",
     )
     return runs.assign(doubts=codes)
+
+
+def _has_only_baselines(runs: Runs) -> bool:
+    """Whether all trials alone are there because jobs are compared with them, not with each other."""
+    wanted = runs["solo_id"].dropna()
+    alone = runs.loc[runs["group"].isna(), "trial_id"]
+    return len(wanted) > 0 and bool(alone.isin(wanted).all())
 
 
 # ---- order ----
@@ -323,13 +336,23 @@ def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) ->
 
 
 def _fill_slowdowns(rows: RowArrays, members: Members, runs: Runs) -> None:
-    """Fills, of jobs of several processes: `alone`, `solo_epoch_time_s`, `slowdown`."""
+    """Fills, of jobs of several processes: `alone`, `solo_epoch_time_s`, `slowdown`; and the overlap gain of groups."""
     _match_solo_rows(rows, members, runs)
     jobs = np.flatnonzero(rows.labels["alone"] >= 0)
     alone = rows.labels["alone"][jobs]
     times = rows.get_column("epoch_time_s")
     rows.get_column("solo_epoch_time_s")[jobs] = times[alone]
     rows.get_column("slowdown")[jobs] = times[jobs] / times[alone]
+    slowdowns = compute_row_ratios(
+        rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True
+    )
+    rows.fill_interval_ends("slowdown", "", jobs, slowdowns.compute_ends())
+    units = rows.summary["unit"].to_numpy("int64", na_value=-1)
+    has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
+    groups = combine_codes(rows.size, [units, encode_values(rows.summary["hardware"])])[has_id]
+    for _, places in pd.Series(np.flatnonzero(has_id)).groupby(groups):
+        if (rows.repeats[places] > 1).any():
+            _fill_overlap_gain(rows, places.to_numpy())
 
 
 def _match_solo_rows(rows: RowArrays, members: Members, runs: Runs) -> None:
@@ -349,6 +372,62 @@ def _match_solo_rows(rows: RowArrays, members: Members, runs: Runs) -> None:
     rows.labels["alone"] = np.where(least == most, most, -1)
 
 
+def _fill_overlap_gain(rows: RowArrays, jobs: Indices) -> None:
+    """Fills the overlap gain of a group from the slowdowns of its jobs, with its interval over processes.
+
+    Where not all of its jobs are there, or have a slowdown, it stays the median of the runs that had one.
+    """
+    size = np.nanmax([0, *rows.get_column("jobs_of_group")[jobs]])
+    if len(jobs) < max(2, size) or np.isnan(rows.get_column("slowdown")[jobs]).any():
+        return
+    gain = float((np.sum(1 / rows.get_column("slowdown")[jobs]) - 1) / (len(jobs) - 1))
+    ends = _compute_overlap_gain_interval(rows, jobs)
+    if ends is not None and len(np.unique(rows.repeats[jobs])) > 1:
+        gain = ends[0]  # of the runs that all jobs have, as its interval is
+    rows.get_column("overlap_gain")[jobs] = gain
+    if ends is not None and np.isfinite(ends[2]):
+        rows.fill_interval_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
+
+
+def _compute_overlap_gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float] | None:
+    """The overlap gain of a group with its 95 % interval, by the runs that all jobs have; None where a job or its trial
+    alone is of one process. Infinite where these were on unlike nodes."""
+    if (rows.repeats[jobs] < 2).any():
+        return None
+    figures, row, node = rows.processes.figures, rows.processes.row, rows.processes.node
+    alone: dict[Hashable, Floats] = {}
+    names: list[Hashable] = []
+    runs: list[dict[Any, tuple[float, str]]] = []
+    nodes = []
+    for job in jobs:
+        is_of_job = row == job
+        places = (np.nan_to_num(figures[name][is_of_job], nan=-1) for name in ("repeat", "round"))
+        outcomes = zip(figures["epoch_time_s"][is_of_job], node[is_of_job], strict=True)
+        runs.append(dict(zip(zip(*places, strict=True), outcomes, strict=True)))
+        solo_id = rows.summary["solo_id"].iloc[job]
+        names.append(solo_id if isinstance(solo_id, str) else job)
+        solo = rows.labels["alone"][job]
+        if solo >= 0:
+            alone[names[-1]] = figures["epoch_time_s"][row == solo]
+            nodes.append(compute_node_shares(node[row == solo]))
+        else:
+            solos = figures["solo_epoch_time_s"][is_of_job]
+            alone[names[-1]] = solos[~np.isnan(solos)]
+    common = [key for key in sorted(runs[0]) if all(run.get(key, (np.nan,))[0] > 0 for run in runs)]
+    if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
+        return None
+    together = [(name, [run[key][0] for key in common]) for name, run in zip(names, runs, strict=True)]
+    work = estimate_combined_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
+    if work.welch is None:
+        return None
+    half = compute_interval_half_width(work.welch, ALPHA / 2)
+    shares = compute_node_shares([runs[0][key][1] for key in common])
+    if any(nodes_alone != shares for nodes_alone in nodes):
+        half = math.inf
+    gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
+    return gain, low, high
+
+
 # ---- each row by itself ----
 
 
@@ -365,13 +444,13 @@ def _fill_energy_and_intervals(rows: RowArrays) -> None:
     every = np.arange(rows.size)
     times = LogMeans.from_groups(processes.row, processes.compute_logs("epoch_time_s"), rows.size)
     is_timed = times.count > 1
-    rows.fill_interval_ends("epoch_time", "_s", every, times.compute_interval_ends())
+    rows.fill_interval_ends("epoch_time", "_s", every, _compute_mean_interval_ends(times))
     whole = processes.figures["has_all_figures"].astype(bool)
     has_whole = np.bincount(processes.row, whole, rows.size) > 0
     joules = np.where(whole | ~has_whole[processes.row], processes.compute_logs("energy_j"), np.nan)
     low, high = (
         np.where(is_timed, end, np.nan)
-        for end in LogMeans.from_groups(processes.row, joules, rows.size).compute_interval_ends()
+        for end in _compute_mean_interval_ends(LogMeans.from_groups(processes.row, joules, rows.size))
     )
     rows.fill_interval_ends("images_per_joule", "", every, (images / high, images / low))
     errors = (
@@ -384,6 +463,11 @@ def _fill_energy_and_intervals(rows: RowArrays) -> None:
     rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
     between = 100 * np.sqrt(np.maximum(times.variance - within.mean, 0))
     rows.columns["between_pct"] = np.where(is_timed & (within.count == times.count), between, np.nan)
+
+
+def _compute_mean_interval_ends(means: LogMeans) -> tuple[Floats, Floats]:
+    """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
+    return LogRatios(log=means.mean, half=means.compute_half_width()).compute_ends()
 
 
 def _fill_top1_crossings(rows: RowArrays) -> None:
@@ -399,7 +483,7 @@ def _fill_top1_crossings(rows: RowArrays) -> None:
     several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)
     words = (processes.figures["top1_crossing"] == CONFIRMED)[is_first]
     confirmed = np.bincount(row, words, rows.size) == seeds
-    low, high = (np.where(all_crossed, end, np.nan) for end in crossed.compute_interval_ends())
+    low, high = (np.where(all_crossed, end, np.nan) for end in _compute_mean_interval_ends(crossed))
     rows.fill_interval_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
     times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
     rows.columns["top1_crossing_s"] = np.where(several, times, rows.get_column("top1_crossing_s"))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze import sharing
-from gpubench.analyze.derive import LABELS, RowArrangement, build_table_summary
+from gpubench.analyze.derive import LABELS, RowArrangement, build_table_summary, classify_overlap_gains
 from gpubench.analyze.frames import (
     Members,
     Runs,
@@ -28,7 +28,6 @@ from gpubench.analyze.table_rows import TableRows, estimate_noise_by_row, list_m
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean_line, format_list
-from gpubench.core.prediction import classify_overlap
 from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.state import collect_out_of_memory, plan_first_round
@@ -113,14 +112,7 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
         tell(line)
 
     results = Results(path)
-    if not path.is_dir():
-        raise make_no_results_error(path)
-    records = results.read_records(report_problem)
-    if not records and (inside := list_results_folders_in(path)):
-        names = format_list([folder.name for folder in inside])
-        raise UnusableError(f"{path} holds results folders, and is none; name one of them: {names}")
-    if not records:
-        raise UnusableError(f"{path} holds no record{' that can be read' if problems else 's'}")
+    records = read_folder_records(results, report_problem)
     with pause_garbage_collector():
         return build_folder_from_records(results, records, problems, report_problem)
 
@@ -150,6 +142,22 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
         folder if counts[folder.name] == 1 else replace_folder(folder, name=clean_line(str(folder.path)))
         for folder in folders
     ]
+
+
+def read_folder_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
+    """The records of a folder that can be read. Raises UnusableError where there are none."""
+    if not results.folder.is_dir():
+        raise make_no_results_error(results.folder)
+    lines: list[str] = []
+    records = results.read_records(lines.append)
+    for line in lines:
+        tell(line)
+    if records:
+        return records
+    if inside := list_results_folders_in(results.folder):
+        names = format_list([folder.name for folder in inside])
+        raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
+    raise UnusableError(f"{results.folder} holds no record{' that can be read' if lines else 's'}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -380,16 +388,24 @@ SHARES_OF_SPACE = ("cpu", "gpu memory", "input", "power")
 
 def _add_sharing_columns(runs: Runs) -> None:
     """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
-    gains = runs["overlap_gain"]
-    runs["sharing"] = [None if np.isnan(gain) else classify_overlap(gain) for gain in gains]
-    is_known = gains.notna() & runs["group_id"].fillna("").ne("")
-    full: dict[Any, str | None] = {}
-    for run, facts in runs.loc[is_known, "together"].items():
-        if resources := facts.get("resources"):
-            names = [known["name"] for known in resources if known["full_together"]]
-            full[run] = "+".join(name.replace(" ", "-") for name in names if name in SHARES_OF_SPACE) or None
+    facts = runs["together"]
+    gain = runs["overlap_gain"]
+    runs["sharing"] = classify_overlap_gains(gain)
+    has_resources = np.array([bool(known.get("resources")) for known in facts], dtype=bool)
+    watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
+    full = [join_full_resources(known) for known in facts[watched]]
     runs["full_together"] = runs["full_together"].astype(object)
-    runs.loc[list(full), "full_together"] = pd.Series(full, dtype=object)
+    runs.loc[watched, "full_together"] = pd.Series(full, index=runs.index[watched], dtype=object)
+
+
+def join_full_resources(facts: Mapping[str, Any]) -> str | None:
+    """What was full while the jobs ran together, as the column `full_together` has it."""
+    names = [
+        known["name"]
+        for known in facts["resources"]
+        if known["full_together"] and known["name"] in SHARES_OF_SPACE
+    ]
+    return "+".join(name.replace(" ", "-") for name in names) or None
 
 
 # ---- tables ----
@@ -481,32 +497,19 @@ def make_table_rows(folder: Folder, table: Table) -> TableRows:
 
 
 def make_summary_with_sharing(folder: Folder) -> Summary:
-    """The summary with what the question of sharing answers: intervals of slowdowns, how much jobs of several processes
-    overlap, and `sharing`, which is none, some or full overlap, else unknown."""
-    summary = folder.summary.copy()
-    alone = summary["alone"].dropna().to_dict()
+    """The summary with `sharing` as the question of sharing answers it: none, some or full overlap, else unknown."""
+    gain = folder.summary["overlap_gain"]
     words: dict[int, str] = {}
     for table in folder.tables:
         rows = make_table_rows(folder, table)
-        claims = decide_claims(sharing.make_claims(rows))
-        ends = {
-            claim.candidate: (claim.decided.low, claim.decided.high)
-            for claim in claims
-            if claim.metric == sharing.SLOWDOWN and alone.get(claim.candidate) == claim.baseline
-        }
-        names = ["slowdown_low", "slowdown_high"]
-        slowdowns = pd.DataFrame.from_dict(ends, orient="index", columns=names, dtype="float64")
-        for figures in (slowdowns, sharing.compute_overlap_gains(rows, claims)):
-            summary.loc[figures.index, figures.columns] = figures
-        has_gain = summary["overlap_gain"].notna()
-        for finding in sharing.make_findings(rows, claims):
+        for finding in sharing.make_findings(rows, decide_claims(sharing.make_claims(rows))):
             words |= {
                 row: group.overlaps[0] if len(group.overlaps) == 1 else "unknown"
                 for group in finding.groups
                 for row in group.rows
-                if group.work is not None or has_gain[row]
+                if group.work is not None or pd.notna(gain[row])
             }
-    return summary.assign(sharing=pd.Series(words, index=summary.index, dtype=object))
+    return folder.summary.assign(sharing=pd.Series(words, index=gain.index, dtype=object))
 
 
 # ---- CSVs ----
@@ -571,18 +574,12 @@ def make_table_csv_rows(folder: Folder) -> Summary:
 def list_table_csv_columns(folders: Sequence[Folder]) -> list[str]:
     """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
     parts = [(table, folder.select_table_rows(table)) for folder in folders for table in folder.tables]
-    places: set[str] = set()
-    for _, rows in parts:
-        places |= {
-            *list_machine_columns(rows),
-            *(["group"] if rows["group"].nunique(dropna=False) > 1 else []),
-        }
-    has_jobs = any(rows["group"].notna().any() for _, rows in parts)
-    places |= {"job"} if has_jobs else set()
+    places = {name for _, rows in parts for name in list_place_columns(rows)}
     varied = {field for table, _ in parts for field in table.varied}
     names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]
     names += [column.name for column in TRIAL if column.name in varied]
     names += ["repeats"] if any((rows["repeats"] > 1).any() for _, rows in parts) else []
+    has_jobs = any(rows["group"].notna().any() for _, rows in parts)
     names += [
         *BASE_COLUMNS,
         *(JOB_COLUMNS if has_jobs else ()),
@@ -591,3 +588,10 @@ def list_table_csv_columns(folders: Sequence[Folder]) -> list[str]:
         *(JOB_INTERVAL_COLUMNS if has_jobs else ()),
     ]
     return list(dict.fromkeys(names))
+
+
+def list_place_columns(rows: Summary) -> list[str]:
+    """Columns that say where rows were measured: the models where there are several, group and job."""
+    columns = list_machine_columns(rows)
+    columns += ["group"] if rows["group"].nunique(dropna=False) > 1 else []
+    return columns + (["job"] if rows["group"].notna().any() else [])

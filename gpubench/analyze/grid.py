@@ -15,7 +15,14 @@ from gpubench.basics.errors import UsageError
 from gpubench.core.claims import Certainty
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
-from gpubench.schema.columns import DERIVED
+from gpubench.schema.columns import DERIVED, MEASURED
+
+
+def split_column_unit(name: str) -> tuple[str, str]:
+    """A column's name and, behind it, its unit: `epoch_time` and `_s`."""
+    unit = next((unit for unit in ("_pct", "_s") if name.endswith(unit)), "")
+    return name.removesuffix(unit), unit
+
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "batch_size": (
@@ -45,9 +52,10 @@ SOURCES = {"memory_gib": "gpu_mem_mib"}
 """Columns that show another one in another unit."""
 MIB_A_GIB = 1024
 INTERVALS: Mapping[str, tuple[str, str]] = {
-    column.name.replace("_low", ""): (column.name, column.name.replace("_low", "_high"))
-    for column in DERIVED
-    if "_low" in column.name
+    column.name: (f"{stem}_low{unit}", f"{stem}_high{unit}")
+    for column in (*MEASURED, *DERIVED)
+    for stem, unit in [split_column_unit(column.name)]
+    if f"{stem}_low{unit}" in {other.name for other in DERIVED}
 }
 """Column -> those of the lower and the upper end of its interval."""
 LINE_COLUMNS = (
@@ -281,10 +289,7 @@ def build_job_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[Ro
             word=group.word,
         )
         cells = [*(Cell(value=value) for value in figures), work, Cell(value=group.overlaps)]
-        status, reason = "ok", None
-        if not is_ended:  # as the job that ended the others did (`oom`, then `skipped`)
-            ending = jobs.loc[jobs["status"].isin(NEVER_RAN).sort_values(kind="stable").index[0]]
-            status, reason = str(ending["status"]), to_python_value(ending["reason"])
+        status, reason = ("ok", None) if is_ended else find_group_ending(jobs)
         lines.append(
             ReportRow(
                 labels=group.rows,
@@ -294,6 +299,13 @@ def build_job_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[Ro
             )
         )
     return (RowGroup(head={}, rows=tuple(lines)),)
+
+
+def find_group_ending(jobs: pd.DataFrame) -> tuple[str, str | None]:
+    """How a group ended: its status and reason are those of the job that ended the others (`oom`, then `skipped`)."""
+    order = jobs["status"].isin(NEVER_RAN).sort_values(kind="stable").index
+    first = jobs.loc[order[0]]
+    return str(first["status"]), to_python_value(first["reason"])
 
 
 def make_report_columns(

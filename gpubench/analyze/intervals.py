@@ -97,12 +97,12 @@ class LogMeans:
         np.maximum.at(most, number, logs)
         return cls(count=count, mean=mean, variance=np.where((least == most) & (count > 1), 0.0, variance))
 
-    def compute_interval_ends(self) -> tuple[Floats, Floats]:
-        """Both ends of the 95 % interval of each geometric mean; NaN under two values, or where one is infinite."""
+    def compute_half_width(self) -> Floats:
+        """Half the width of the 95 % interval of each mean; NaN under two values."""
         half, has_several = np.full(len(self.count), np.nan), self.count > 1
         count, variance = self.count[has_several], self.variance[has_several]
         half[has_several] = compute_t_quantile(1 - ALPHA / 2, count - 1) * np.sqrt(variance / count)
-        return LogRatios(log=self.mean, half=half).compute_ends()
+        return half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,17 +136,22 @@ def compute_row_ratios(
     numerator: Indices,
     denominator: Indices,
     figure: str,
+    *,
+    by_processes: bool = False,
 ) -> LogRatios:
     """The ratio of the geometric means of a figure over the processes of two rows, for each pair.
 
     `machine`: a code for each row of the summary. `numerator`, `denominator`: its rows. Rows that were measured in
     FEWEST_ROUNDS or more in common, each on the same node, are compared round by round, others by all their processes
     with Welch's standard error, never narrower than either side alone would leave it. A trial over several nodes is set
-    beside one over fewer by its first node.
+    beside one over fewer by its first node. `by_processes`: all by their processes, with the fewest degrees of freedom,
+    which is how jobs are tested against their trials alone.
     """
     samples = processes.collect(figure)
     compared = [
-        _compare_samples(samples[a], samples[b], is_one_machine=bool(machine[a] == machine[b]))
+        _compare_samples(
+            samples[a], samples[b], is_one_machine=bool(machine[a] == machine[b]), by_processes=by_processes
+        )
         if samples.keys() >= {a, b}
         else (np.nan, np.nan)
         for a, b in zip(numerator.tolist(), denominator.tolist(), strict=True)
@@ -156,16 +161,16 @@ def compute_row_ratios(
 
 
 def _compare_samples(
-    numerator: list[Sample], denominator: list[Sample], *, is_one_machine: bool
+    numerator: list[Sample], denominator: list[Sample], *, is_one_machine: bool, by_processes: bool
 ) -> tuple[float, float]:
     """The logarithm of a ratio, and half its interval."""
     sides = [numerator, denominator]
-    if len({max(hosts.count_nodes(node) for _, node, _ in side) for side in sides}) > 1:
+    if not by_processes and len({max(hosts.count_nodes(node) for _, node, _ in side) for side in sides}) > 1:
         sides = [[(turn, hosts.find_first_node(node), value) for turn, node, value in side] for side in sides]
     by_place = [{(turn, node): value for turn, node, value in side} for side in sides]
     common = by_place[0].keys() & by_place[1].keys()
     has_own_rounds = [len(places) for places in by_place] == [len(side) for side in sides]
-    if has_own_rounds and len(common) >= FEWEST_ROUNDS:
+    if has_own_rounds and len(common) >= FEWEST_ROUNDS and not by_processes:
         pairs = estimate_log_ratio(*by_place).pairs
         assert pairs is not None, "there are several"
         return pairs.center, compute_interval_half_width(pairs, ALPHA / 2)
@@ -173,8 +178,13 @@ def _compare_samples(
     welch = evidence.welch
     assert welch is not None, "each row has several processes"
     shares = [compute_node_shares([node for _, node, _ in side]) for side in sides]
-    is_of_unlike_nodes = is_one_machine and shares[0] != shares[1]
-    return evidence.center, math.inf if is_of_unlike_nodes else compute_interval_half_width(welch, ALPHA / 2)
+    if is_one_machine and shares[0] != shares[1]:
+        half = math.inf
+    elif by_processes:
+        half = float(compute_t_quantile(1 - ALPHA / 2, min(map(len, sides)) - 1)) * welch.error
+    else:
+        half = compute_interval_half_width(welch, ALPHA / 2)
+    return evidence.center, half
 
 
 def compute_node_shares(nodes: Collection[str]) -> dict[str, float]:

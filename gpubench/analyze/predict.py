@@ -586,6 +586,9 @@ def predict_group_slowdowns(
     room = NodeCapacity(len(machine.gpus), machine.cpu_count)
     if reason := find_skip_reason(unit, collect_out_of_memory(stored.records), room, stored.device):
         return NoPrediction(name=name, why=(PredictionNote("skipped", {"reason": reason}),))
+    if not alone:  # all that is stored ran beside others
+        notes = (PredictionNote("not-measured", {"job": title}) for title in dict.fromkeys(names))
+        return NoPrediction(name=name, why=tuple(notes))
     places = resolve_unit_trials(
         unit, machine, lambda job: sources.find_data_facts(job.trial.data), stored.device
     )

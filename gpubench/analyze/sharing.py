@@ -16,7 +16,6 @@ from dataclasses import replace
 
 import pandas as pd
 
-from gpubench.analyze.intervals import compute_node_shares
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
@@ -28,7 +27,7 @@ from gpubench.analyze.table_rows import (
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import MeasuredJobGroup, SharingFinding
 from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
-from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_combined_work
+from gpubench.stats.estimates import estimate_combined_work
 
 NONE, SOME, FULL = "none", "some", "full"
 UNKNOWN = "unknown"
@@ -111,40 +110,6 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[SharingFindi
         groups=tuple(groups),
     )
     return [finding]
-
-
-def compute_overlap_gains(rows: TableRows, claims: Sequence[Claim]) -> pd.DataFrame:
-    """Of jobs of several processes the overlap gain of their group with the ends of its 95 % interval, by row.
-
-    It follows from the slowdowns of the jobs; where these are of unlike many processes, from the runs that all jobs
-    have, as its interval does. Groups that lack a job or a slowdown are left out. No ends where jobs and their trials
-    alone were measured on unlike nodes, of which nobody knows what they differ by.
-    """
-    work = {claim.candidate: claim.evidence for claim in claims if claim.metric == WORK}
-    times, alone = rows.collect(rows.ended_processes["epoch_time_s"]), find_solo_rows(rows)
-    gains: dict[int, tuple[float, float, float]] = {}
-    for group in list_job_groups(rows):
-        jobs = rows.summary.loc[list(group.rows)]
-        slowdowns, repeats = jobs["slowdown"].astype("float64"), jobs["repeats"]
-        is_whole = (
-            len(jobs) >= max(2, group.jobs) and slowdowns.notna().all() and jobs["group_id"].notna().all()
-        )
-        if not is_whole or repeats.max() < 2:
-            continue
-        gain, low, high = (float((1 / slowdowns).sum()) - 1) / (len(jobs) - 1), math.nan, math.nan
-        evidence = work.get(group.rows[0])
-        if evidence is not None and evidence.welch is not None:
-            if repeats.nunique() > 1:
-                gain = (math.exp(evidence.center) - 1) / (len(jobs) - 1)
-            common = set.intersection(*(set(times[row]) for row in group.rows))
-            baselines = [times[alone[row]] for row in group.rows if alone.get(row) in times]
-            nodes = [compute_node_shares([key[2] for key in keys]) for keys in (common, *baselines)]
-            if all(share == nodes[0] for share in nodes):
-                half = compute_interval_half_width(evidence.welch, ALPHA / 2)
-                low, high = ((math.exp(evidence.center + end) - 1) / (len(jobs) - 1) for end in (-half, half))
-        gains |= dict.fromkeys(group.rows, (gain, low, high))
-    names = ["overlap_gain", "overlap_gain_low", "overlap_gain_high"]
-    return pd.DataFrame.from_dict(gains, orient="index", columns=names, dtype="float64")
 
 
 def compute_overlap_borders(jobs: int) -> tuple[float, float]:
@@ -230,8 +195,6 @@ def _judge_group(
     )
     gains = True if above_none else False if below_none else None
     # The bound that the word rests on: where two borders bound it, that which says whether sharing gains.
-    predicted = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
-    lacks_prediction = predicted.isna().any() or len(predicted) < group.jobs
     resting = above_full or above_none or below_none or below_full
     return replace(
         group,
@@ -242,5 +205,13 @@ def _judge_group(
         word=join_certainty_of_claims(shown.values()),
         gains=gains,
         spoilt_by=spoilt_by,
-        predicted_work=None if lacks_prediction else float((1 / predicted).sum()),
+        predicted_work=_sum_predicted_work(group, summary),
     )
+
+
+def _sum_predicted_work(group: MeasuredJobGroup, summary: pd.DataFrame) -> float | None:
+    """The work that was predicted before the group ran; None where a job has no prediction."""
+    slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
+    if slowdowns.isna().any() or len(slowdowns) < group.jobs:
+        return None
+    return float((1 / slowdowns).sum())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median_high
-
-import pandas as pd
 
 from gpubench.analyze.folder import Folder
 from gpubench.core.report import Report
@@ -17,7 +16,6 @@ from gpubench.results.store import Results
 from gpubench.schema.epoch_times import STEADY
 from gpubench.schema.record import Record
 from gpubench.schema.samples import STEP_TIME
-from gpubench.stats.estimates import mean
 
 MOST_POINTS = 400
 """Of one panel: more can't be told apart, and make files large."""
@@ -104,22 +102,32 @@ def thin_readings(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
     mean, too."""
     if not lines:
         return ()
-    gaps = [median_high(after[0] - before[0] for before, after in pairwise(line)) for line in lines]
-    width = max(max(line[-1][0] for line in lines) / MOST_POINTS, *gaps) or 1.0
-    readings = pd.DataFrame(
-        [(number, *reading) for number, line in enumerate(lines) for reading in line],
-        columns=["line", "seconds", "value"],
+    width = max(line[-1][0] for line in lines) / MOST_POINTS
+    # The usual gap between readings, where that is wider.
+    width = max(
+        width, *(median_high(after[0] - before[0] for before, after in pairwise(line)) for line in lines)
     )
-    place = (readings["seconds"] / width).astype("int64").rename("place")
-    lines_means = readings["value"].groupby([place, readings["line"]]).agg(mean)
-    means = lines_means.groupby("place").agg([mean, "min", "max"])
-    seconds = readings["seconds"].groupby(place).agg(mean)
-    piece = (seconds.diff() > GAP * width).cumsum()
-    points = zip(seconds.tolist(), *means.to_numpy().T.tolist(), piece.tolist(), strict=True)
-    return tuple(
-        TracePoint(seconds=at, mean=middle, low=low, high=high, piece=number)
-        for at, middle, low, high, number in points
-    )
+    bins: dict[int, list[list[tuple[float, float]]]] = {}
+    for line in lines:
+        for place, group in groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
+            bins.setdefault(place, []).append(list(group))
+    points: list[TracePoint] = []
+    piece = 0
+    for _, members in sorted(bins.items()):
+        means = [math.fsum(value for _, value in readings) / len(readings) for readings in members]
+        times = [seconds for readings in members for seconds, _ in readings]
+        seconds = math.fsum(times) / len(times)
+        piece += bool(points) and seconds - points[-1].seconds > GAP * (width or 1.0)
+        points.append(
+            TracePoint(
+                seconds=seconds,
+                mean=math.fsum(means) / len(means),
+                low=min(means),
+                high=max(means),
+                piece=piece,
+            )
+        )
+    return tuple(points)
 
 
 def list_phases(record: Record, samples: Samples) -> list[TrialPhase]:

@@ -1,4 +1,4 @@
-"""torch, tried in a child (`gpubench.train.probe`): imports, CUDA on each GPU, memory by process, ranks that talk."""
+"""torch, tried in a child: imports, CUDA on each GPU, memory by process, ranks that talk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import IO
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, CheckResult, TorchReport, make_doubt, make_failure, make_ok
 from gpubench.node.launch.fork_server import make_torch_environment
-from gpubench.node.launch.probe import describe_last_words
+from gpubench.node.launch.user_code_probe import describe_last_words
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.schema.missing import Unmeasured
 
@@ -137,7 +137,14 @@ def open_torch_probe(
             nonlocal child
             try:
                 child = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "gpubench.train.probe", str(os.getpid()), ",".join(uuids)],
+                    [
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        "gpubench.train.machine_probe",
+                        str(os.getpid()),
+                        ",".join(uuids),
+                    ],
                     env=make_torch_environment(environ),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,

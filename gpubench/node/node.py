@@ -21,7 +21,7 @@ from msgspec import structs
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Machine
-from gpubench.node.launch import probe, scratch
+from gpubench.node.launch import scratch, user_code_probe
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError
 from gpubench.node.locks import SweepLocks
@@ -88,9 +88,11 @@ class Node:
         reasons = {gpu.index: explain_lost_gpu(self.nvml, gpu.uuid) for gpu in self.machine.gpus}
         return {index: words for index, words in reasons.items() if words is not None}
 
-    def probe_user_code(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> probe.ProbeResult:
+    def probe_user_code(
+        self, tries: Sequence[Mapping[str, Any]], limit_s: int
+    ) -> user_code_probe.ProbeResult:
         """What comes of users' own variants and models in a child, each tried for `limit_s` seconds at most."""
-        return probe.probe_user_code(tries, limit_s)
+        return user_code_probe.probe_user_code(tries, limit_s)
 
     def start_fork_server(self) -> None:
         """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises

@@ -104,7 +104,7 @@ LIMIT_S = 60
 """For one try. A model may be right and take longer."""
 
 Try = Mapping[str, Any]
-"""What `gpubench.train.vetting` is to try."""
+"""What `gpubench.train.user_code_probe` is to try."""
 
 
 def try_user_code(

@@ -80,7 +80,7 @@ def measure_rounds(
 
 def import_table_modules() -> None:
     """Imports what makes tables, so that nothing is imported while a trial is measured."""
-    for name in ("analyze.looks", "analyze.questions", "export.files", "run.predicting"):
+    for name in ("analyze.open_questions", "analyze.questions", "export.files", "run.predicting"):
         importlib.import_module(f"gpubench.{name}")
 
 

@@ -224,7 +224,7 @@ class SweepState:
 
         A row has one for each repeat. None where nothing is asked.
         """
-        from gpubench.analyze.looks import list_trials_of_open_questions
+        from gpubench.analyze.open_questions import list_trials_of_open_questions
 
         if self._questions is not None and self._questions[0] == len(self.records):
             return self._questions[1]

@@ -236,6 +236,12 @@ def test_the_worst_is_named() -> None:
     assert costs["points"] == pytest.approx(5.66)
 
 
+def test_every_bad_ending_is_named() -> None:
+    ended = judge(12, [row(64), *(row(128, status=status) for status in audit.BAD_ENDINGS)])
+    named = [seen.figures["status"] for seen in ended.observations if seen.code == "unended"]
+    assert sorted(named) == sorted(audit.BAD_ENDINGS)
+
+
 def test_epochs_that_grow_with_the_devices_are_no_fixed_training() -> None:
     rows = [row(64, 1, epochs=3), row(64, 4, epochs=12)]
     assert judge(10, rows, [["gpus", "epochs"]]).verdict == "broken"

@@ -210,6 +210,23 @@ def test_several_processes_without_doubts_are_likely(tmp_path: Path) -> None:
     group = answer(doubted)
     assert group.word == "unknown"
     assert {note.code for job in group.jobs for note in job.notes} == {"doubts"}
+    # Of three processes one was disturbed.
+    third = structs.replace(alone(16), round=3, attempt=3, doubts={"other-load": "why"})
+    assert (
+        answer(made_up_rows.folder(tmp_path / "third", *([run] for run in [*runs, third]))).word == "unknown"
+    )
+
+
+def test_copies_that_lack_the_same_row_are_told_once(tmp_path: Path) -> None:
+    path = made_up_rows.folder(tmp_path, alone(16, precision="fp32"))
+    lacking = refusal(path, jobs=("batch_size=64", "batch_size=64"), precision="fp32")
+    assert [note.code for note in lacking.why] == ["not-measured"]
+
+
+def test_a_folder_of_groups_alone_predicts_nothing(tmp_path: Path) -> None:
+    path = made_up_rows.folder(tmp_path, together(16, [2.0, 1.6], [1.5, 2.0], "10:00"))
+    lacking = refusal(path, jobs=("batch_size=16", "batch_size=16"))
+    assert [note.code for note in lacking.why] == ["not-measured"]
 
 
 def test_unlike_kinds_of_time_are_never_mixed(tmp_path: Path) -> None:

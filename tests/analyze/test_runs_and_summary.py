@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import committed
@@ -12,8 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpubench.analyze.derive import build_table_summary
-from gpubench.analyze.folder import build_folder_from_rows
+from gpubench.analyze.derive import build_table_summary, classify_overlap_gains
 from gpubench.analyze.frames import (
     build_runs,
     compute_interquartile_ranges,
@@ -349,13 +347,12 @@ def test_groups_are_compared_with_the_same_trials_alone() -> None:
             slowdown=9.0, overlap_gain=0.0,
         )
     ]  # fmt: skip
-    summary = build_folder_from_rows(Path("pair"), [*jobs, *alone]).summary
+    summary = build(*jobs, *alone)
     assert summary["job"].tolist()[1:] == ["1 of 2", "2 of 2"]
     assert summary["alone"].tolist()[1:] == [0, 0]
     assert summary["slowdown"].tolist()[1:] == [1.25, 1.25]
     assert summary["overlap_gain"].tolist()[1:] == pytest.approx([0.6, 0.6])
     assert summary["overlap_gain_low"].tolist()[1:] == pytest.approx([0.6, 0.6])
-    assert summary["sharing"].tolist()[1:] == ["some", "some"]
     assert summary["unit"].tolist()[1:] == [0, 0]
 
 
@@ -369,7 +366,7 @@ def test_a_group_that_lacks_a_job_keeps_the_gain_of_its_runs() -> None:
             solo_epoch_time_s=2.0,
         )
     ]  # fmt: skip
-    summary = build_folder_from_rows(Path("three"), jobs).summary
+    summary = build(*jobs)
     assert summary["overlap_gain"].tolist() == [0.3, 0.3]
     assert summary["slowdown"].tolist() == pytest.approx([1.25, 1.25])
 
@@ -384,6 +381,11 @@ def test_what_lies_between_processes_is_told_where_each_tells_its_own_error() ->
     row = build(*rows[:2], replace(rows[2], step_error_pct=None)).iloc[0]
     assert row["within_pct"] == pytest.approx(1.0)
     assert pd.isna(row["between_pct"])
+
+
+def test_words_of_sharing_change_at_their_borders() -> None:
+    gains = pd.Series([-0.2, 0.1, 0.11, 0.89, 0.9, math.nan])
+    assert classify_overlap_gains(gains).tolist() == ["none", "none", "some", "some", "full", None]
 
 
 def test_energy_and_its_interval_belong_to_the_images() -> None:

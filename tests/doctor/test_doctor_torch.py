@@ -20,7 +20,7 @@ from gpubench.doctor.context import CheckResult, TorchReport
 from gpubench.node.environment import Gpu
 from gpubench.node.launch.faults import explain_fault
 from gpubench.node.watch.nvml import Nvml
-from gpubench.train import probe as child
+from gpubench.train import machine_probe as child
 
 PID = 4242
 IMPORTED = {

@@ -23,7 +23,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_batch_size.py",
         "analyze/test_borders_of_questions.py",
     ),
-    "gpubench/analyze/looks.py": ("analyze/test_looks.py",),
+    "gpubench/analyze/open_questions.py": ("analyze/test_open_questions.py",),
     "gpubench/analyze/network_size.py": ("analyze/test_sizes_of_networks.py",),
     "gpubench/analyze/series.py": (
         "analyze/test_devices.py",

@@ -20,7 +20,7 @@ from place import until
 from telling_model import DIES, weights, write
 from warm_command import Started, WarmCommand
 
-from gpubench.node import environment, part
+from gpubench.node import environment, further_node
 from gpubench.node.cluster import Cluster
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.locks import SweepLocks
@@ -81,7 +81,7 @@ def two(server: ForkServer, colours: Path, ask: Callable[..., Any]) -> Two:
 def list_parts() -> list[psutil.Process]:
     """Processes of parts on further nodes, below this one."""
     alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
-    return [child for child in alive if "gpubench.node.part" in child.cmdline()]
+    return [child for child in alive if "gpubench.node.further_node" in child.cmdline()]
 
 
 def all_below(process: psutil.Process) -> list[psutil.Process]:
@@ -229,7 +229,7 @@ def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(
     assert hold.take_free([gpu]) == []
     node = Node(nvml=NoNvml("none"), machine=scripted.computer(1), gpu_locks=SweepLocks())
     node.launcher = scripted.Scripted()
-    monkeypatch.setattr(part, "make_this_node", lambda: node)
+    monkeypatch.setattr(further_node, "make_this_node", lambda: node)
     for waits in ("start_fork_server", "wait_ready"):
         monkeypatch.setattr(Node, waits, lambda *_: True)
     order = structs.replace(scripted.order(log=tmp_path / "log"), gpu_uuids=(gpu,))
@@ -241,7 +241,7 @@ def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(
         ):
             lines.write(encode_json_line(request))
         lines.flush()
-        part.run_node_part(part.RequestReader(reads))
+        further_node.run_node_part(further_node.RequestReader(reads))
         done = parse_answer(Attempt, folder.make_attempt_path(1).read_bytes())
     os.close(reads)
     hold.release()

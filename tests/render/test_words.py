@@ -522,5 +522,22 @@ def test_what_the_bound_of_a_choice_rests_on(changes, text):
     assert words.format_bounds(*vary_choice(SIZES, **changes)) == text
 
 
+def test_naming_twice_as_many_rows_looks_at_twice_as_many_fields():
+    lookups = []
+
+    class Label(dict):
+        def get(self, *arguments):
+            lookups.append(arguments)
+            return super().get(*arguments)
+
+    counts = []
+    for rows in (50, 100):
+        lookups.clear()
+        labels = {row: Label(batch_size=row, lr=0.1, strategy="ddp") for row in range(rows)}
+        assert words.name_rows_apart(replace(SIZES, labels=labels), range(rows))[7] == "batch 7"
+        counts.append(len(lookups))
+    assert counts[1] == 2 * counts[0] > 0
+
+
 def test_equal_names_are_numbered_and_stay_unlike_others():
     assert words.number_equal_names(["a", "a (2)", "a", "b", "a"]) == ["a", "a (2)", "a (3)", "b", "a (4)"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.train.vetting import describe_try_error
+from gpubench.train.user_code_probe import describe_try_error
 
 NETS = """
 from torch import nn

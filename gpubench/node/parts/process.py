@@ -89,7 +89,7 @@ class PartProcess:
         environment = {
             name: value for name, value in environment.items() if not name.startswith(_DROPPED_VARIABLES)
         }
-        argv = [*command.before, sys.executable, "-P", "-m", "gpubench.node.part"]
+        argv = [*command.before, sys.executable, "-P", "-m", "gpubench.node.further_node"]
         try:
             self._process = subprocess.Popen(
                 argv,

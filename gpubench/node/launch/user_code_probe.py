@@ -1,4 +1,4 @@
-"""A child that imports torch and tries what users wrote themselves: `gpubench.train.vetting`, and what it tells."""
+"""A child that imports torch and tries what users wrote themselves, and what it tells."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
         order.write(json.dumps(list(tries)).encode())
         order.seek(0)
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "gpubench.train.vetting", str(os.getpid()), str(limit_s)],
+            [sys.executable, "-P", "-m", "gpubench.train.user_code_probe", str(os.getpid()), str(limit_s)],
             env=make_torch_environment(scratch.make_compile_environment(os.environ, compiled)),
             stdin=order,
             stdout=out,

@@ -1,7 +1,7 @@
 """A child that tries what every trial will need: the imports, CUDA on each GPU, ranks that talk to each other.
 
-Run as `python -m gpubench.train.probe PARENT UUID,UUID,…` (empty: no GPUs) by `gpubench doctor`. It prints a JSON
-object a line, in this order, and leaves out what does not apply:
+Run as `python -m gpubench.train.machine_probe PARENT UUID,UUID,…` (empty: no GPUs) by `gpubench doctor`. It prints a
+JSON object a line, in this order, and leaves out what does not apply:
 
     {"imported": {"torch", "torchvision", "decoder", "cuda", "seconds"}}     or {"failed": reason}, and it ends
     {"ranks": "gloo" | "nccl", "error": reason or null, "seconds": …}

@@ -1,7 +1,7 @@
 """A child that tries what users wrote themselves: the transforms of a variant, the function of a model.
 
-Run as `python -P -m gpubench.train.vetting PARENT SECONDS` by `gpubench sweep`, with a JSON list of tries on its
-standard input. It prints a JSON object a line:
+Run as `python -P -m gpubench.train.user_code_probe PARENT SECONDS` by `gpubench sweep`, with a JSON list of tries on
+its standard input. It prints a JSON object a line:
 
     {"failed": reason}                   torch can't be imported, and it ends
     {"error": reason or null}            of each try, in their order
@@ -23,7 +23,7 @@ from typing import Any
 from gpubench.basics import linux
 from gpubench.basics.errors import GpubenchError, UsageError
 from gpubench.schema.order import parse_transforms
-from gpubench.train.probe import describe_error
+from gpubench.train.machine_probe import describe_error
 
 
 def main(parent: int, limit_s: int) -> None:

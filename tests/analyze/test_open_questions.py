@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from made_up_tables import make_table, scatter
 
-from gpubench.analyze.looks import SAME_RATE, list_rows_of_open_questions
+from gpubench.analyze.open_questions import SAME_RATE, list_rows_of_open_questions
 from gpubench.analyze.table_rows import TableRows
 
 QUIET = (-0.0002, 0.0, 0.0002)

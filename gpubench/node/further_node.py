@@ -1,8 +1,8 @@
 """The process that runs one trial's part on a further node.
 
-Run as `python -m gpubench.node.part` by whatever starts processes there (srun, ssh, …), once for each attempt. What it
-reads and writes stands in `parts/files.py`. It runs its part as the first node runs its own, by `Node.run_unit`, and
-ends with it, or as soon as its input is closed: then nothing of the trial is left here.
+Run as `python -m gpubench.node.further_node` by whatever starts processes there (srun, ssh, …), once for each attempt.
+What it reads and writes stands in `parts/files.py`. It runs its part as the first node runs its own, by
+`Node.run_unit`, and ends with it, or as soon as its input is closed: then nothing of the trial is left here.
 """
 
 from __future__ import annotations
