@@ -18,7 +18,9 @@ def pack(folders: Sequence[Path]) -> int:
     """`gpubench pack`: samples and logs of each folder in one zip file."""
     for folder in _list_idle_folders(folders):
         done = packed.pack_folder(folder, print_warning)
-        sizes = f"{_format_mb(done.bytes_before)} as files, {_format_mb(done.bytes_after)} in {packed.PACKED}"
+        sizes = (
+            f"{_format_size(done.bytes_before)} as files, {_format_size(done.bytes_after)} in {packed.PACKED}"
+        )
         print(clean_line(f"{folder}: {format_count(done.files, 'file')} packed: {sizes}"))
     return 0
 
@@ -29,7 +31,7 @@ def unpack(folders: Sequence[Path]) -> int:
         unpacked = packed.unpack_folder(folder, print_warning)
         print(
             clean_line(
-                f"{folder}: {format_count(unpacked.files, 'file')} unpacked, {_format_mb(unpacked.bytes_after)}"
+                f"{folder}: {format_count(unpacked.files, 'file')} unpacked, {_format_size(unpacked.bytes_after)}"
             )
         )
     return 0
@@ -50,5 +52,5 @@ def _list_idle_folders(folders: Sequence[Path]) -> Sequence[Path]:
     return named
 
 
-def _format_mb(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
+def _format_size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"

@@ -1,4 +1,5 @@
-"""Which of the stored attempts at a unit counts, and which got of the machine what they would get now. Pure."""
+"""Which of the stored attempts at a unit counts, which got of the machine what they would get now, and of which folder
+they are. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from gpubench.schema.attempt_ids import hash_content
 from gpubench.schema.record import FINAL, Record, decide_group_ending, find_allotted_values
 
 LONGEST_NUMBER = 8
@@ -244,3 +246,22 @@ def select_matching_records(
         if identify_attempt(record) in out and (record.trial_id, record.machine_key) in without
     }
     return kept, lost
+
+
+# ---- whose attempts they are ----
+
+
+def derive_folder_id_from_records(records: Collection[Record]) -> str:
+    """The id of a folder of an earlier version, by the attempt that began first: the same wherever it is derived."""
+    ids = (
+        f"{record.started_at} {record.group_id or record.trial_id} {record.attempt} {record.machine_key} "
+        f"{record.environment.get('host')} {record.span.launched if record.span else ''}"
+        for record in records
+    )
+    return hash_content(min(ids, default=""))
+
+
+def find_most_common_folder_id(records: Collection[Record]) -> str:
+    """The id of a folder that has lost it: that of most of its attempts; empty where none has any."""
+    counts = Counter(record.folder_id for record in records if record.folder_id)
+    return min(counts, key=lambda folder_id: (-counts[folder_id], folder_id), default="")

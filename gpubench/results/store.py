@@ -16,7 +16,12 @@ from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.finite import replace_non_finite
 from gpubench.basics.regular_file import read_regular_file
-from gpubench.results.counting import find_unit_id, make_start_key
+from gpubench.results.counting import (
+    derive_folder_id_from_records,
+    find_most_common_folder_id,
+    find_unit_id,
+    make_start_key,
+)
 from gpubench.results.csv_text import format_csv
 from gpubench.results.file_names import (
     AttemptFile,
@@ -28,11 +33,7 @@ from gpubench.results.file_names import (
 from gpubench.results.packed import ENDINGS, list_packed_paths
 from gpubench.results.stored_record import DamagedRecordError, NewerRecordError, read_attempt
 from gpubench.results.whole_file import write_new, write_whole
-from gpubench.schema.attempt_ids import (
-    derive_folder_id_from_records,
-    find_most_common_folder_id,
-    make_folder_id,
-)
+from gpubench.schema.attempt_ids import make_folder_id
 from gpubench.schema.codes import encode_record
 from gpubench.schema.record import MOST_ATTEMPTS, GroupRecord, Record
 

@@ -20,17 +20,13 @@ import msgspec
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular_file
+from gpubench.results.counting import derive_folder_id_from_records
 from gpubench.results.file_names import AttemptFile, is_plain_file, parse_file_name
 from gpubench.results.packed import ENDINGS, is_file_or_member, list_files_and_members, open_file_or_member
 from gpubench.results.plans import unite_plans
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_new, write_whole
-from gpubench.schema.attempt_ids import (
-    FOLDER_SIGNS,
-    derive_folder_id_from_records,
-    hash_content,
-    make_attempt_id,
-)
+from gpubench.schema.attempt_ids import FOLDER_SIGNS, hash_content, make_attempt_id
 from gpubench.schema.record import RECORD_SCHEMA
 
 

@@ -9,12 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections import Counter
-from collections.abc import Collection
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpubench.schema.record import Record
 
 FOLDER_SIGNS = 8
 """Hexadecimal signs of a folder's id, and of what makes one of its attempts unique."""
@@ -23,22 +17,6 @@ FOLDER_SIGNS = 8
 def make_folder_id() -> str:
     """The id of a folder that holds nothing yet."""
     return secrets.token_hex(FOLDER_SIGNS // 2)
-
-
-def derive_folder_id_from_records(records: Collection[Record]) -> str:
-    """The id of a folder of an earlier version, by the attempt that began first: the same wherever it is derived."""
-    ids = (
-        f"{record.started_at} {record.group_id or record.trial_id} {record.attempt} {record.machine_key} "
-        f"{record.environment.get('host')} {record.span.launched if record.span else ''}"
-        for record in records
-    )
-    return hash_content(min(ids, default=""))
-
-
-def find_most_common_folder_id(records: Collection[Record]) -> str:
-    """The id of a folder that has lost it: that of most of its attempts; empty where none has any."""
-    counts = Counter(record.folder_id for record in records if record.folder_id)
-    return min(counts, key=lambda folder_id: (-counts[folder_id], folder_id), default="")
 
 
 def make_attempt_id(number: int, folder_id: str, unique: str = "") -> str:
