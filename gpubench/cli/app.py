@@ -268,6 +268,8 @@ def export(
         if given:
             raise UsageError(f"--to hands runs over, and {given[0]} writes a file; give one of them")
         raise typer.Exit(command.export_to_tracker(results, to=to, place=out))
+    if out and out.endswith("/"):  # a path forgets it
+        raise UsageError(f"--out {out} is a folder: name a file in it")
     raise typer.Exit(command.export(results, form=form, out=Path(out) if out else None, options=options))
 
 

@@ -560,9 +560,10 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         # Who may be much faster is what matters; the first says that it is a bound.
         faster = [
             f"{_name_batch_size(report, row)} "
-            + (f"up to {format_percent(gain)}" if place else f"may be up to {format_percent(gain)} faster")
+            + (_format_gain_bound(gain) if place else f"may be {_format_gain_bound(gain)} faster")
             for place, (gain, row) in enumerate(gains[:3])
         ]
+        faster += [f"{len(gains) - 3} more by less"] if len(gains) > 3 else []
         clauses = [f"{', '.join(faster)} (95 %)"] if faster else []
         if finding.as_fast and not faster:
             clauses.append(f"{_name_batch_sizes(report, finding.as_fast)} may be as fast")
@@ -1127,6 +1128,11 @@ def describe_certainty(finding: Finding) -> str:
     return " ".join(filter(None, (f"How sure: {finding.word}.", format_remedy(finding))))
 
 
+def _format_gain_bound(gain: float) -> str:
+    """`up to 45 %`. Of a bound so wide that it says nothing, no figure: `over 900 %`."""
+    return f"up to {format_percent(gain)}" if gain <= WIDEST_BOUND else f"over {format_percent(WIDEST_BOUND)}"
+
+
 def format_bounds(report: Report, finding: Finding) -> str:
     """What the bound of a choice rests on: `By how much each other size may be faster (95 % for all of them together):
     64 up to 11 %, 256 up to 15 %; the others are slower.`; empty without a bound."""
@@ -1134,7 +1140,7 @@ def format_bounds(report: Report, finding: Finding) -> str:
     if choice is None or choice.bound is None:
         return ""
     gains = [
-        f"{_name_batch_size(report, row)} up to {format_percent(gain)}"
+        f"{_name_batch_size(report, row)} {_format_gain_bound(gain)}"
         for row, gain in choice.gains.items()
         if gain > 0
     ]
@@ -1144,6 +1150,8 @@ def format_bounds(report: Report, finding: Finding) -> str:
     return f"By how much each other size may be faster (95 % for all of them together): {'; '.join(parts)}."
 
 
+WIDEST_BOUND = 9.0
+"""A gain of ten times: a bound beyond it is not told by its figure."""
 FIXED_BY_FILES = frozenset({"model", "batch_size", "variant", "precision", "data", "input_size"})
 """Fields that the files of gpubench/builtin fix or vary."""
 

@@ -97,6 +97,7 @@ def test_a_pipe_is_written_into_and_not_replaced(run: Export, folder: Path, tmp_
         (["--excel", "--excel-eu"], 2, "--excel and --excel-eu are two forms of the same"),
         (["--out", "none/x.csv"], 4, "none/x.csv can't be written: there is no folder none"),
         (["--format", "csv", "--out", "."], 4, ". can't be written: it is a folder; name a file in it"),
+        (["--format", "csv", "--out", "not-there/"], 2, "--out not-there/ is a folder: name a file in it"),
     ],
 )
 def test_what_can_not_be_had_is_one_line_and_nothing_is_written(
