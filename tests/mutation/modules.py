@@ -39,7 +39,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/record/together.py": ("record/test_together.py",),
     # which attempt counts, and who measures what
     "gpubench/plan/shards.py": ("plan/test_shards.py",),
-    "gpubench/plan/state.py": ("plan/test_state.py", "plan/test_rounds.py"),
+    "gpubench/plan/state.py": ("plan/test_state.py", "plan/test_rounds.py", "run/test_sweep_rounds.py"),
     "gpubench/results/counting.py": ("results/test_counting.py", "results/test_allowance.py"),
     "gpubench/results/plans.py": (
         "results/test_plans.py",
