@@ -209,6 +209,10 @@ def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> 
 def test_where_nothing_can_be_compared_it_says_why() -> None:
     other = compare([row(STEADY)], [row(STEADY, model="resnet50")])
     assert (other.obstacle, other.is_incomparable, other.compute_exit_code()) == ("no-match", True, 4)
+    kinds = compare([row(STEADY, kind="whole epochs", epochs=3)], [row(STEADY)])
+    assert (kinds.obstacle, kinds.is_incomparable, kinds.a.kinds, kinds.b.kinds) == (
+        "unlike-kinds", True, ("whole epochs",), ("steady rate",)
+    )  # fmt: skip
     costless = compare([row(STEADY)], [row(STEADY)], 0.05, ("top1", "cpu"))
     assert (costless.obstacle, costless.compute_exit_code()) == ("none-ok", 4)
     cpu = [row(STEADY, cpu_s_per_epoch=3.0)]
