@@ -12,9 +12,9 @@ from gpubench.record.epochs import WindowRow
 from gpubench.record.outcome import Outcome, classify_ending
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS, format_reason
-from gpubench.schema.command import parse_metric_patterns, parse_metric_target
+from gpubench.schema.command import MOST_EPOCHS, parse_metric_patterns, parse_metric_target
 from gpubench.schema.epoch_times import FEWEST_TIMES, MEASURED, NO_SPREAD, WHOLE_RUN
-from gpubench.schema.events import CommandEnded, EpochEnded, Event, MetricSeen
+from gpubench.schema.events import CommandEnded, EpochBegan, EpochEnded, Event, MetricSeen
 from gpubench.schema.record import Ended
 from gpubench.schema.trial import Trial
 from gpubench.schema.watched import Window
@@ -36,6 +36,15 @@ def make_command_outcome(job: Job, done: Attempt, forced: tuple[Ended, str] | No
             (
                 f"--epoch-pattern {t.epoch_pattern} was found in fewer than two lines of its output: an epoch "
                 "lasts from one to the next"
+            ),
+        )
+    if status == "ok" and any(row.t0 == row.t1 for row in rows):
+        rows, status, reason = (
+            [],
+            "failed",
+            (
+                f"several of the lines that --epoch-pattern {t.epoch_pattern} finds came at one moment: have the "
+                "command print each at once (python -u, stdbuf -oL), or mark its epochs by gpubench.epoch()"
             ),
         )
     outcome = Outcome(
@@ -97,7 +106,7 @@ def _add_command_figures(outcome: Outcome, t: Trial, events: Sequence[Event], en
     seen = [event for event in events if isinstance(event, MetricSeen)]
     if latest := {event.name: event.value for event in seen}:
         result["printed"] = latest
-    columns, why_not = compute_time_to_target(t, outcome.epochs, seen, end)
+    columns, why_not = compute_time_to_target(t, list_epoch_begins(events, end), seen, end)
     return replace(
         outcome,
         result=result | columns,
@@ -106,10 +115,22 @@ def _add_command_figures(outcome: Outcome, t: Trial, events: Sequence[Event], en
     )
 
 
+def list_epoch_begins(events: Sequence[Event], end: CommandEnded) -> list[float]:
+    """When the epochs began that a command told of, the one under way at its end included."""
+    ended = [event for event in events if isinstance(event, EpochEnded)]
+    begins = {event.t0 for event in ended} | {event.at for event in events if isinstance(event, EpochBegan)}
+    if end.epochs_from == "pattern":  # with the line that ends one the next begins
+        begins |= {event.t1 for event in ended}
+    return sorted(begins)
+
+
 def compute_time_to_target(
-    t: Trial, rows: Sequence[WindowRow], seen: Sequence[MetricSeen], end: CommandEnded
+    t: Trial, begins: Sequence[float], seen: Sequence[MetricSeen], end: CommandEnded
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The columns of time to a figure, from the first epoch's begin on, and why they are empty."""
+    """The columns of time to a figure, from the first epoch's begin on, and why they are empty.
+
+    `begins`: of its epochs; none where it tells of none, and then the time is from the command's begin.
+    """
     if t.until is None:
         return {}, dict.fromkeys(TO_TARGET, REASONS["no-command-target"])
     target = parse_metric_target(t.until, [pattern.name for pattern in parse_metric_patterns(t.metrics)])
@@ -122,8 +143,11 @@ def compute_time_to_target(
             else format_reason("command-target-unseen", target.name)
         )
         return {}, dict.fromkeys(TO_TARGET, why)
-    columns: dict[str, Any] = {"time_to_top1_s": reached.at - rows[0].t0}
+    columns: dict[str, Any] = {"time_to_top1_s": reached.at - (begins[0] if begins else end.began)}
     missing = {"energy_to_top1_j": REASONS["energy-on-the-way"]}
-    if end.epochs_from is None:
+    if not begins:
         return columns, missing | {"epochs_to_top1": REASONS["whole-run"]}
-    return columns | {"epochs_to_top1": sum(row.t0 < reached.at for row in rows)}, missing
+    epochs = sum(begin <= reached.at for begin in begins)
+    if epochs >= MOST_EPOCHS:
+        return columns, missing | {"epochs_to_top1": format_reason("many-epochs", MOST_EPOCHS)}
+    return columns | {"epochs_to_top1": epochs}, missing

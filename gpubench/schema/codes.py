@@ -75,6 +75,7 @@ REASONS: Mapping[str, str] = {
     "no-images": "nobody said how many images an epoch of the command has (--images)",
     "no-command-target": "nothing was to be reached (--until)",
     "command-target-missed": "{} was {} in the end, not {}",
+    "many-epochs": "only the first {} epochs were counted",
     "command-target-unseen": "{} was never printed",
 }
 """Code -> why a column is empty. A `{}` stands for a value."""

@@ -16,6 +16,8 @@ from gpubench.basics.quoted import quote_value
 
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 """What a placeholder, and a figure in the output, may be called."""
+MOST_EPOCHS = 10_000
+"""Of one run of a command: figures are of the first ones."""
 _PLACEHOLDER = re.compile(rf"\{{\{{({NAME.pattern})\}}\}}|\{{({NAME.pattern})\}}")
 """`{{name}}` stands for `{name}` itself. All other braces are the command's."""
 

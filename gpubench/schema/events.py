@@ -215,9 +215,7 @@ class CommandEnded(RankMessage, frozen=True, kw_only=True, tag="command-ended"):
     began: Number
     at: Number
     epochs_from: Literal["pattern", "script"] | None
-    """What told its epochs apart; None: nothing did, and its whole run is one window."""
-    is_target_reached: bool | None = None
-    """None: nothing was to be reached."""
+    """What told its epochs apart; None: its whole run is one window."""
 
 
 class Error(RankMessage, frozen=True, kw_only=True, tag="error"):
@@ -309,6 +307,8 @@ Answer = DriverMemory | Proceed | StopFilling
 
 class ParentChannel(Protocol):
     """What a rank needs of its channel to the parent."""
+
+    def fileno(self) -> int: ...
 
     def send(self, message: Told) -> None: ...
 

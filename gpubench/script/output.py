@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpubench.schema.command import MetricPattern
+from gpubench.schema.command import MOST_EPOCHS, MetricPattern, MetricTarget
 
 LONGEST_LINE = 1 << 16
 """Bytes of a line that are looked at; what stands behind them is passed over."""
-_WHOLE_TEXT = re.compile(r"\\[AZ]")
-"""A pattern with these can't be looked for in many lines at once."""
+_WHOLE_TEXT = re.compile(r"\\[AZ]|\(\?[<!=>]|[*+?}]\+")
+"""A pattern with these can't be looked for in many lines at once: it may look at what lies beyond its line."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class EpochEdges:
             value = match[1] if match.re.groups else None
             if self._began is not None and value is not None and value == self._value:
                 continue
-            if self._began is not None:
+            if self._began is not None and self.count < MOST_EPOCHS:
                 ended.append(EpochSpan(self.count, self._began, now))
                 self.count += 1
             self._value, self._began = value, now
@@ -114,6 +114,16 @@ class MetricReader:
                     found.append((name, value))
                     self.latest[name] = value
         return found
+
+    def cut_behind_target(self, text: str, target: MetricTarget) -> str:
+        """The lines up to the first one in which the target is reached; all where none is."""
+        pattern, lines = self._compiled[target.name], text.split("\n")
+        for count, line in enumerate(lines, 1):
+            match = pattern.regex.search(line)
+            value = parse_figure(match[1]) if match else None
+            if value is not None and value >= target.value:
+                return "\n".join(lines[:count])
+        return text
 
 
 def parse_figure(text: str | None) -> float | None:

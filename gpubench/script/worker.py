@@ -7,19 +7,21 @@ epochs are looked for in it, it comes through a terminal of its own, as programs
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pty
+import select
 import selectors
+import signal
 import socket
 import subprocess
+import sys
 import termios
 import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from gpubench.basics.memory_words import DEVICE_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY
 from gpubench.basics.outside_environment import read_outside_environment
@@ -33,7 +35,6 @@ from gpubench.schema.events import (
     EpochEnded,
     Error,
     Filling,
-    Finite,
     Hello,
     MetricSeen,
     ParentChannel,
@@ -41,7 +42,9 @@ from gpubench.schema.events import (
 )
 from gpubench.schema.order import CommandRun, TrialOrder
 from gpubench.script.epoch import SOCKET
+from gpubench.script.marks import MarkedEpochs
 from gpubench.script.output import EpochEdges, EpochSpan, LinePattern, LineSplitter, MetricReader
+from gpubench.script.time_limit import CpuTimeError, limit_cpu_time
 
 FOR_EVER_S = 30 * 86_400.0
 """For answers that only the parent's own deadline limits."""
@@ -54,15 +57,12 @@ DRAIN_S = 1.0
 """How long what a command has printed last is waited for, once it has ended."""
 GRACE_S = 10.0
 """How long a command that has reached its target may take to end itself."""
+PATTERN_LIMIT_S = 2.0
+"""CPU time in which the patterns must have been looked for in a piece of the output."""
+MOST_MARKS = 1000
+"""That are read before it is looked whether the command has ended."""
 _DEVICE_WORDS = ("out of memory", "resource_exhausted", "cuda_error_out_of_memory")
 """How programs without torch say it."""
-
-
-class EpochMark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `gpubench.epoch()` sends: an epoch has begun, or has ended as well."""
-
-    t0: Finite
-    t1: Finite | None = None
 
 
 def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
@@ -101,32 +101,34 @@ class CommandRunner:
         self.channel.send(Hello(rank=self.rank, pid=os.getpid()))
         if self.order.jobs > 1:
             self.channel.ask(Warm(rank=self.rank), FOR_EVER_S)
-        with contextlib.ExitStack() as endings:
-            try:
-                running = endings.enter_context(RunningCommand(self.order, has_reader=self.reads_output))
-            except OSError as error:
-                self._send_error("failed", f"{self.run_asked.words[0]} can't be started: {error.strerror}")
+        try:
+            with RunningCommand(self.order, is_measured=True, has_reader=self.reads_output) as running:
+                self.channel.send(CommandStarted(rank=self.rank, at=running.began))
+                listener = CommandListener(self, running)
+                code = listener.read_until_end()
+            if code and not self.is_target_reached:
+                self._send_failure(code)
                 return 1
-            self.channel.send(CommandStarted(rank=self.rank, at=running.began))
-            listener = CommandListener(self, running)
-            code = listener.read_until_end()
-        if self.is_target_reached:
-            code = 0
-        if code:
-            self._send_failure(code)
+            if self.order.jobs > 1:
+                self.channel.send(Filling(rank=self.rank, at=running.ended))
+                if code := self.fill_until_others_end():
+                    self._send_failure(code, " as it was run again beside the other jobs")
+                    return 1
+        except CommandStartError as error:
+            self._send_error("failed", str(error))
+            return 1
+        except CpuTimeError:
+            self._send_error(
+                "failed",
+                f"--metric or --epoch-pattern takes over {PATTERN_LIMIT_S:g} s for a few lines of the command's "
+                "output: write patterns that can match a line in one way only, without repeats of repeats as in (a+)+",
+            )
             return 1
         self.channel.send(
             CommandEnded(
-                rank=self.rank,
-                began=running.began,
-                at=running.ended,
-                epochs_from=listener.epochs_from,
-                is_target_reached=None if self.target is None else self.is_target_reached,
+                rank=self.rank, began=running.began, at=running.ended, epochs_from=listener.epochs_from
             )
         )
-        if self.order.jobs > 1:
-            self.channel.send(Filling(rank=self.rank, at=running.ended))
-            self.fill_until_others_end()
         return 0
 
     @property
@@ -134,37 +136,53 @@ class CommandRunner:
         """Whether something is looked for in what the command prints."""
         return self.order.trial.epoch_pattern is not None or bool(self.metrics.patterns)
 
-    def fill_until_others_end(self) -> None:
-        """Runs the command again and again, so that the other jobs of the group never run alone. It is not measured."""
-        while self.channel.receive(0) is None:
-            with RunningCommand(self.order, has_reader=False) as running:
-                while running.process.poll() is None:
-                    if self.channel.receive(0.1) is not None:
-                        running.stop(GRACE_S)
-                        return
+    def fill_until_others_end(self) -> int:
+        """Runs the command again and again, so that the other jobs of the group never run alone. It is not measured.
 
-    def _send_failure(self, code: int) -> None:
+        Returns 0 once all have ended; its exit code where it fails. Raises CommandStartError.
+        """
+        while True:
+            with RunningCommand(self.order, is_measured=False, has_reader=False) as running:
+                ready, _, _ = select.select([self.channel.fileno(), running.end], [], [])
+                if self.channel.fileno() in ready:
+                    self.channel.receive()  # what is left unread would break the conversation off
+                    running.process.kill()
+                    running.process.wait()
+                    return 0
+                if code := running.process.wait():
+                    return code
+
+    def _send_failure(self, code: int, when: str = "") -> None:
         """Why the command failed, by its end and the last that it printed."""
         lines = read_last_lines(self.order.log)
         kind, words = classify_command_failure(lines, uses_gpu=bool(self.order.gpu_uuids))
-        self._send_error(kind, f"the command {describe_exit_code(code)}{words}")
+        self._send_error(kind, f"the command {describe_exit_code(code)}{when}{words}")
 
     def _send_error(self, kind: Any, reason: str) -> None:
         reason = clean_line(reason, LONGEST)
         self.channel.send(Error(rank=self.rank, kind=kind, reason=reason, at=time.monotonic()))
 
 
+class CommandStartError(Exception):
+    """The command can't be started. The message says which and why."""
+
+
 class RunningCommand:
     """The command's process, from its start to the end of the block."""
 
-    def __init__(self, order: TrialOrder, *, has_reader: bool) -> None:
-        """`has_reader`: what it prints comes through `output`; else it goes to the log by itself."""
+    def __init__(self, order: TrialOrder, *, is_measured: bool, has_reader: bool) -> None:
+        """`is_measured`: its script may tell of epochs. `has_reader`: what it prints comes through `output`; else it
+        goes to the log by itself."""
         assert isinstance(order.protocol, CommandRun)
         self._order = order
         self._words = order.protocol.words
         self._folder = order.protocol.folder
+        self._is_measured = is_measured
         self._has_reader = has_reader
+        self._endings = contextlib.ExitStack()
         self.process: subprocess.Popen[bytes]
+        self.end: int
+        """A descriptor that can be read once it has ended."""
         self.output: int | None = None
         """What it prints, to be read; None: nobody reads it."""
         self.began = self.ended = 0.0
@@ -172,52 +190,49 @@ class RunningCommand:
         """On which its script tells of epochs."""
 
     def __enter__(self) -> RunningCommand:
-        """Starts it. Raises OSError."""
-        environment = make_command_environment(self._order)
-        marks_path = self._order.scratch / "epochs"
-        marks_path.unlink(missing_ok=True)
-        self.marks.setblocking(False)
-        with contextlib.suppress(OSError):  # its path may be too long: then the whole run is the window
-            self.marks.bind(str(marks_path))
-            environment[SOCKET] = str(marks_path)
-        inner = None
-        if self._has_reader:
-            self.output, inner = open_plain_terminal()
-        try:
-            self.began = time.monotonic()
-            self.process = subprocess.Popen(
-                self._words,
-                cwd=self._folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=inner,
-                stderr=inner,
-            )
-        except BaseException:
-            self._close()
-            raise
-        finally:
-            if inner is not None:
-                os.close(inner)
+        """Starts it. Raises CommandStartError."""
+        with contextlib.ExitStack() as endings:
+            endings.enter_context(self.marks)
+            environment = make_command_environment(self._order)
+            if self._is_measured:
+                environment |= self._open_marks()
+            inner = None
+            if self._has_reader:
+                self.output, inner = open_plain_terminal()
+                endings.callback(os.close, self.output)
+            try:
+                self.began = time.monotonic()
+                self.process = subprocess.Popen(
+                    self._words,
+                    cwd=self._folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=inner,
+                    stderr=inner,
+                )
+            except OSError as error:
+                raise CommandStartError(f"{self._words[0]} can't be started: {error.strerror}") from None
+            finally:
+                if inner is not None:
+                    os.close(inner)
+            self.end = os.pidfd_open(self.process.pid)
+            endings.callback(os.close, self.end)
+            self._endings = endings.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        self._endings.close()
 
-    def _close(self) -> None:
-        self.marks.close()
-        if self.output is not None:
-            os.close(self.output)
-            self.output = None
-
-    def stop(self, grace_s: float) -> None:
-        """Asks it to end, and ends it where it takes longer. What it has started goes with the trial."""
-        self.process.terminate()
+    def _open_marks(self) -> dict[str, str]:
+        """Listens for marks. Returns the variable by which the script knows where."""
+        path = self._order.scratch / "epochs"
+        self.marks.setblocking(False)
         try:
-            self.process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.marks.bind(str(path))
+        except OSError as error:
+            print(f"gpubench does not hear of epochs by gpubench.epoch(): {path}: {error}", file=sys.stderr)
+            return {}
+        return {SOCKET: str(path)}
 
 
 class CommandListener:
@@ -229,41 +244,44 @@ class CommandListener:
         pattern = runner.order.trial.epoch_pattern
         self._edges = None if pattern is None else EpochEdges(LinePattern.compile(pattern))
         self._lines = LineSplitter()
-        self._marked = 0
+        self._marks = MarkedEpochs(running.began)
+        self._begun = -1
+        """The number of the last epoch whose begin was told."""
         self._next_told = 0.0
 
     @property
     def epochs_from(self) -> Any:
-        """What told epochs apart."""
+        """What told epochs apart. None: nothing did, or the target was reached within the first."""
         if self._edges is not None:
-            return "pattern"
-        return "script" if self._marked else None
+            return None if self._runner.is_target_reached and not self._edges.count else "pattern"
+        return "script" if self._marks.count else None
 
     def read_until_end(self) -> int:
-        """Until the command has ended, and what it printed is read. Returns its exit code, less than 0 for a signal."""
+        """Until the command has ended, and what it printed is read. Returns its exit code, less than 0 for a signal.
+
+        Raises CpuTimeError where a pattern takes too long.
+        """
         running = self._running
-        end = os.pidfd_open(running.process.pid)
+        kills, next_kill = [signal.SIGKILL, signal.SIGTERM], math.inf
         with selectors.DefaultSelector() as selector:
-            selector.register(end, selectors.EVENT_READ)
+            selector.register(running.end, selectors.EVENT_READ)
             selector.register(running.marks, selectors.EVENT_READ)
             if running.output is not None:
                 selector.register(running.output, selectors.EVENT_READ)
-            try:
-                while True:
-                    ready = {key.fd for key, _ in selector.select()}
-                    if running.output in ready and not self._read_output():
-                        selector.unregister(running.output)
-                    if running.marks.fileno() in ready:
-                        self._read_marks()
-                    if end in ready:
-                        running.ended = time.monotonic()
-                        break
-                    if self._runner.is_target_reached:
-                        running.stop(GRACE_S)
-                        running.ended = time.monotonic()
-                        break
-            finally:
-                os.close(end)
+            while True:
+                wait_s = None if next_kill == math.inf else max(0.0, next_kill - time.monotonic())
+                ready = {key.fd for key, _ in selector.select(wait_s)}
+                if running.output in ready and not self._read_output():
+                    selector.unregister(running.output)
+                if running.marks.fileno() in ready:
+                    self._read_marks()
+                if running.end in ready:
+                    running.ended = time.monotonic()
+                    break
+                is_first = self._runner.is_target_reached and len(kills) == 2
+                if is_first or time.monotonic() >= next_kill:
+                    running.process.send_signal(kills.pop())
+                    next_kill = time.monotonic() + GRACE_S if kills else math.inf
         self._read_rest()
         return running.process.wait()
 
@@ -278,6 +296,12 @@ class CommandListener:
                 pass
             self._handle_lines(self._lines.end())
         self._tell_metrics()
+        if self._marks.passed_over:
+            print(
+                f"gpubench has passed over {self._marks.passed_over} marks of gpubench.epoch(): they overlap others, "
+                "or lie outside of the run",
+                file=sys.stderr,
+            )
 
     def _read_output(self) -> bool:
         """Reads a piece and hands it on to the log; False where there is no more."""
@@ -298,18 +322,24 @@ class CommandListener:
         if not text:
             return
         now = time.monotonic()
-        if self._edges is not None:
-            had_begun = self._edges.has_begun
-            for span in self._edges.find_epochs(text, now):
-                self._tell_epoch(span)
-            if self._edges.has_begun and not had_begun:
-                self._tell_begin(0, now)
-        for name, value in self._runner.metrics.find_values(text):
-            target = self._runner.target
-            if target is not None and name == target.name and value >= target.value:
-                if not self._runner.is_target_reached:
-                    self._tell_metric(name, value, now)
-                self._runner.is_target_reached = True
+        runner, target = self._runner, self._runner.target
+        was_reached = runner.is_target_reached
+        spans: list[EpochSpan] = []
+        had_begun = self._edges is not None and self._edges.has_begun
+        with limit_cpu_time(PATTERN_LIMIT_S):
+            values = runner.metrics.find_values(text)
+            reached = [v for name, v in values if target and name == target.name and v >= target.value]
+            if target is not None and reached:
+                text = runner.metrics.cut_behind_target(text, target)
+            if self._edges is not None and not was_reached:  # what it does on its way out is no epoch
+                spans = self._edges.find_epochs(text, now)
+        for span in spans:
+            self._tell_epoch(span)
+        if self._edges is not None and self._edges.has_begun and not had_begun:
+            self._tell_begin(0, now)
+        if target is not None and reached and not was_reached:
+            self._tell_metric(target.name, reached[0], now)
+            runner.is_target_reached = True
         if now >= self._next_told:
             self._tell_metrics()
 
@@ -323,26 +353,26 @@ class CommandListener:
         self._runner.channel.send(MetricSeen(rank=self._runner.rank, name=name, value=value, at=at))
 
     def _read_marks(self) -> None:
-        """What `gpubench.epoch()` has sent. Anything else that reaches its socket is passed over."""
-        while True:
+        """What `gpubench.epoch()` has sent."""
+        for _ in range(MOST_MARKS):
             try:
                 data = self._running.marks.recv(1000)
             except OSError:
                 return
-            try:
-                mark = msgspec.json.decode(data, type=EpochMark)
-            except msgspec.DecodeError:
-                continue
             if self._edges is not None:
                 continue  # the pattern was asked for
-            if mark.t1 is None:
-                self._tell_begin(self._marked, mark.t0)
-            elif mark.t0 < mark.t1:
-                self._tell_epoch(EpochSpan(self._marked, mark.t0, mark.t1))
-                self._marked += 1
+            number = self._marks.count
+            mark = self._marks.read_mark(data, time.monotonic())
+            if mark is None:
+                continue
+            if mark.t1 is not None:
+                self._tell_epoch(EpochSpan(number, mark.t0, mark.t1))
+            elif number > self._begun:
+                self._tell_begin(number, mark.t0)
+                self._begun = number
 
     def _tell_begin(self, number: int, at: float) -> None:
-        self._runner.channel.send(EpochBegan(rank=self._runner.rank, epoch=number, at=max(0.0, at)))
+        self._runner.channel.send(EpochBegan(rank=self._runner.rank, epoch=number, at=at))
 
     def _tell_epoch(self, span: EpochSpan) -> None:
         self._runner.channel.send(

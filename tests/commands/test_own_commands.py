@@ -171,7 +171,7 @@ def test_a_command_that_has_reached_its_target_is_ended(place: Place) -> None:
     (row,) = trials(place, "epochs").to_dict("records")
     assert row["acc"] == 55.5
     assert row["time_to_top1_s"] == pytest.approx(0.8, abs=0.2)
-    assert row["epochs_to_top1"] in (1, 2)
+    assert row["epochs_to_top1"] == 2
     (record,) = records(place, "epochs")
     assert record["phases"]["command"] < 1.6, "it was not ended"
 
@@ -184,6 +184,69 @@ def test_a_target_that_was_not_reached_is_told(place: Place) -> None:
     assert done.returncode == 0, done.stderr
     (record,) = records(place, "e")
     assert record["missing"]["time_to_top1_s"] == ["command-target-missed", "acc", "65.5", "99"]
+
+
+IN_THE_FIRST = """
+import time
+print("Epoch 1", flush=True)
+time.sleep(0.5)
+print("acc=7\\nEpoch 2\\nEpoch 3", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_target_that_is_reached_in_the_first_epoch_has_its_time(place: Place) -> None:
+    done = place.run(
+        "sweep", *ONE_ROUND, "--metric", r"acc=(\d+)", "--until", "acc=5", "--epoch-pattern", r"Epoch (\d+)",
+        "--", PYTHON, write(place, "first.py", IN_THE_FIRST),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = trials(place, "first").to_dict("records")
+    assert (row["epoch_time_source"], row["epochs_to_top1"], row["acc"]) == ("run", 1, 7)
+    assert 0.5 <= row["time_to_top1_s"] < row["epoch_time_s"] < 10
+
+
+AT_ONCE = "sleep 0.2; printf 'Epoch 1\\nEpoch 2\\nEpoch 3\\n'"
+
+
+def test_epochs_that_are_told_at_one_moment_have_no_length(place: Place) -> None:
+    done = place.run(
+        "sweep", *ONE_ROUND, "--images", "5", "--epoch-pattern", r"Epoch (\d+)", "--", "bash", "-c", AT_ONCE
+    )
+    assert done.returncode == 1, done.stderr
+    (row,) = trials(place, "bash").to_dict("records")
+    assert (row["status"], pd.isna(row["epoch_time_s"])) == ("failed", True)
+    assert "came at one moment: have the command print each at once" in row["reason"]
+
+
+def test_a_pattern_that_would_take_years_fails_its_trial(place: Place) -> None:
+    script = f"echo acc={'a' * 60}b; sleep 600"
+    done = place.run("sweep", *ONE_ROUND, "--metric", "acc=(a+)+$", "--", "bash", "-c", script)
+    assert done.returncode == 1, done.stderr
+    (row,) = trials(place, "bash").to_dict("records")
+    assert "--metric or --epoch-pattern takes over 2 s for a few lines" in row["reason"]
+
+
+JUNK = """
+import os, socket, time
+messages = [b"junk", b'{"t0": -5, "t1": -4}', b'{"t0": 1, "t1": 1e300}', b"[" * 4000]
+if os.fork() == 0:
+    os.setsid()
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    while True:
+        for message in messages:
+            sock.sendto(message, os.environ["GPUBENCH_EPOCHS"])
+time.sleep(0.5)
+"""
+
+
+def test_a_flood_of_junk_among_its_marks_changes_nothing(place: Place) -> None:
+    done = place.run("sweep", *ONE_ROUND, "--timeout", "60s", "--", PYTHON, write(place, "junk.py", JUNK))
+    assert done.returncode == 0, done.stderr
+    (row,) = trials(place, "junk").to_dict("records")
+    assert (row["status"], row["epoch_time_source"]) == ("ok", "run")
+    (log,) = (place.home / "results" / "junk" / "logs").rglob("*.log")
+    assert "marks of gpubench.epoch(): they overlap others, or lie outside of the run" in log.read_text()
 
 
 ENDINGS: list[tuple[str, str, str]] = [
@@ -257,6 +320,35 @@ def test_copies_run_at_once_and_until_all_have_ended(place: Place) -> None:
     ]
     begins, ends = zip(*((float(words[0]), float(words[1])) for words in together), strict=True)
     assert max(begins) < min(ends)
+
+
+def test_a_command_that_can_not_run_again_fails_its_group(place: Place) -> None:
+    """Else the other would have run alone, and nobody would know."""
+    script = "mkdir done{nap}-$PPID || exit 7; sleep {nap}"
+    done = place.run("sweep", *ONE_ROUND, "--job", "nap=0.1", "--job", "nap=2", "--", "bash", "-c", script)
+    assert done.returncode == 1, done.stderr
+    rows = trials(place, "bash")
+    assert sorted(rows["status"]) == ["failed", "ok", "ok", "skipped"]
+    (reason,) = rows[rows["status"] == "failed"]["reason"]
+    assert (
+        "ended with exit code 7 as it was run again beside the other jobs; last line of its output: mkdir"
+        in reason
+    )
+
+
+COUNTED = MARKED.replace("range(4)", "range(30)").replace("0.3", "0.01").replace("time.sleep(0.2)", "pass")
+
+
+def test_what_runs_beside_the_others_runs_as_fast_as_before(place: Place) -> None:
+    """Nobody listens to its epochs any more, and it does not wait for that."""
+    script = write(place, "m.py", COUNTED + "open(f'ran{sys.argv[1]}', 'a').write('x')\n")
+    (place.home / "m.py").write_text("import sys\n" + (place.home / "m.py").read_text())
+    fast, slow = f"{PYTHON} {script} 1", "sleep 6"
+    done = place.run(
+        "sweep", *ONE_ROUND, "--job", f"run={fast}", "--job", f"run={slow}", "--", "bash", "-c", "{run}"
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((place.home / "ran1").read_text()) >= 4, "one alone, one measured, and more beside"
 
 
 def test_a_training_runs_beside_a_command(place: Place) -> None:

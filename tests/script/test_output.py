@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.schema.command import parse_metric_patterns
+from gpubench.schema.command import MOST_EPOCHS, MetricTarget, parse_metric_patterns
 from gpubench.script.output import (
     LONGEST_LINE,
     EpochEdges,
@@ -42,6 +42,14 @@ def test_a_pattern_is_held_against_single_lines(regex: str) -> None:
     assert pattern.find_in_lines("nothing\nhere") == []
 
 
+@pytest.mark.parametrize(
+    "regex", [r"x=(\d)(?!\s)", r"(?<!\n)x=(\d)", r"x=(\d)[^,]*+$", r"x=(\d)(?>[^,]*)$", r"x=(\d)[^,]++$"]
+)
+def test_what_looks_beyond_its_line_is_looked_for_in_single_lines(regex: str) -> None:
+    matches = LinePattern.compile(regex).find_in_lines("a\nx=1;\nb" if "++" in regex else "a\nx=1\nb")
+    assert [match[1] for match in matches] == (["1"])
+
+
 def test_an_epoch_lasts_from_one_value_to_the_next() -> None:
     edges = EpochEdges(LinePattern.compile(r"Epoch: \[(\d+)\]"))
     assert not edges.has_begun
@@ -57,6 +65,20 @@ def test_without_a_group_each_line_is_an_edge() -> None:
     edges = EpochEdges(LinePattern.compile("done"))
     spans = [edges.find_epochs("epoch done", now) for now in (1.0, 2.0, 4.0)]
     assert spans == [[], [EpochSpan(0, 1.0, 2.0)], [EpochSpan(1, 2.0, 4.0)]]
+
+
+def test_a_flood_of_epochs_is_counted_no_further() -> None:
+    edges = EpochEdges(LinePattern.compile("y"))
+    spans = edges.find_epochs("y\n" * (MOST_EPOCHS + 5), 1.0)
+    assert (len(spans), edges.count, spans[-1].number) == (MOST_EPOCHS, MOST_EPOCHS, MOST_EPOCHS - 1)
+    assert edges.find_epochs("y", 2.0) == []
+
+
+def test_lines_end_with_the_one_that_reaches_the_target() -> None:
+    reader = MetricReader(parse_metric_patterns("acc=([\\d.]+|x)\nloss=(.+)"))
+    text = "Epoch 1\nloss=99\nacc=x\nacc=5\nacc=60.0 Epoch 2\nEpoch 3\nacc=70"
+    assert reader.cut_behind_target(text, MetricTarget("acc", 60)).endswith("acc=60.0 Epoch 2")
+    assert reader.cut_behind_target(text, MetricTarget("acc", 71)) == text
 
 
 def test_figures_are_the_last_of_their_names() -> None:

@@ -196,6 +196,8 @@ class RunningJob:
                 self.progress = replace(now, waiting=self.is_waiting_for_others)
             case Filling():
                 self.progress = replace(now, filling=True)
+                if self.order.trial.command is not None:  # it has ended, and runs again unmeasured
+                    watcher.sample_counters_at_edge(first=True)
             case CommandStarted():
                 watcher.sample_counters_at_edge(first=True)
                 watcher.watch_tree_memory()
