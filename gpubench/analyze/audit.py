@@ -142,14 +142,18 @@ class AuditData:
 def audit_folder(folder: Folder) -> list[RuleFinding]:
     """What each rule finds, in their order: the verdict that weighs most, with all observations that come to it."""
     audited = make_audit_data(folder)
+    trainings = select_trainings(audited)
     findings = []
     for number, check in enumerate(RULES, start=1):
         if check is not check_runs_kept and not len(audited.ok):
             observations = [observe("not decidable", "nothing-ok")]
-        elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
+        elif check in ABOUT_TRAININGS and not len(trainings.ok):
+            observations = [observe("not decidable", "commands-alone")]
+        elif check in ABOUT_ROWS_ALONE and not len(trainings.alone):
             observations = [observe("not decidable", "none-alone")]
         else:  # what is of no row was not observed
-            observations = [seen for seen in check(audited) if seen.figures.get("rows", ANY_ROW)["count"]]
+            rows = trainings if check in ABOUT_TRAININGS else audited
+            observations = [seen for seen in check(rows) if seen.figures.get("rows", ANY_ROW)["count"]]
         verdict = max((seen.verdict for seen in observations), key=("kept", "not decidable", "broken").index)
         findings.append(
             RuleFinding(number, verdict, tuple(seen for seen in observations if seen.verdict == verdict))
@@ -177,6 +181,22 @@ def make_audit_data(folder: Folder) -> AuditData:
     rows = shown.sort_values("round", kind="stable").drop_duplicates("key").sort_index()
     ok = rows[rows["status"] == "ok"]
     return AuditData(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
+
+
+def select_trainings(audited: AuditData) -> AuditData:
+    """The same without users' own commands: what these train, on which images and how long, nobody knows."""
+
+    def select(rows: pd.DataFrame) -> Any:
+        return rows[rows["command"].isna()]
+
+    tables = [
+        replace(
+            table, runs=select(table.runs), ended=select(table.ended), comparable=select(table.comparable)
+        )
+        for table in audited.tables
+    ]
+    rows, ok, alone = map(select, (audited.rows, audited.ok, audited.alone))
+    return replace(audited, tables=tuple(tables), rows=rows, ok=ok, alone=alone)
 
 
 def _add_key_and_devices(rows: pd.DataFrame) -> pd.DataFrame:
@@ -591,4 +611,9 @@ RULES: tuple[Callable[[AuditData], Observations], ...] = (
     check_strong_or_weak, check_no_trials_left_out, check_uncertainty,
 )  # fmt: skip
 """In the order of T. Hoefler's list; the last is of T. Hoefler and R. Belli."""
+ABOUT_TRAININGS = (
+    check_accuracy_while_scaling, check_accuracy_reported, check_whole_epochs, check_input_included,
+    check_same_run_accuracy, check_sensible_sizes, check_ended_by_epochs,
+)  # fmt: skip
+"""Users' own commands are not asked for these."""
 ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run_accuracy)

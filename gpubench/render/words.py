@@ -37,6 +37,7 @@ from gpubench.core.trace import TrialTrace
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import TABLE_BY_NAME
+from gpubench.schema.command import split_command, split_settings
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 MINUS = "−"
@@ -1168,6 +1169,10 @@ def format_sweep_command(fields: Mapping[str, Any]) -> str:
     """
     words = ["gpubench", "sweep"]
     given: set[str] = set()
+    command = fields.get("command")
+    if command is not None:  # its patterns and settings may hold commas, which --set would split at
+        words += _list_command_options(fields)
+        fields = {name: value for name, value in fields.items() if name not in OF_COMMANDS}
     for name, about in ABOUT.items():
         value = fields.get(name)
         if value is None or about.repeats:
@@ -1181,7 +1186,23 @@ def format_sweep_command(fields: Mapping[str, Any]) -> str:
             words += ["--set", f"{name}={text}"]
         else:
             words += [about.option.name] if about.option.is_flag else [about.option.name, text]
-    return shlex.join(words)
+    return shlex.join([*words, *([] if command is None else ["--", *split_command(command)])])
+
+
+OF_COMMANDS = ("command", "epoch_pattern", "metrics", "until", "settings")
+"""Fields of a trial that say what command it runs."""
+
+
+def _list_command_options(fields: Mapping[str, Any]) -> list[str]:
+    """The options that give a command its values, and say what is looked for in its output."""
+    words = []
+    for name, value in split_settings(fields.get("settings")).items():
+        words += ["--set", f"{name}={value}"]
+    for option, text in (("--epoch-pattern", fields.get("epoch_pattern")), ("--until", fields.get("until"))):
+        words += [] if text is None else [option, text]
+    for metric in (fields.get("metrics") or "").splitlines():
+        words += ["--metric", metric]
+    return words
 
 
 # A page of reports: an answer as a heading, how sure it is, and a few figures as tiles.

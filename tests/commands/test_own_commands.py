@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -365,6 +366,32 @@ def test_a_training_runs_beside_a_command(place: Place) -> None:
     assert command["command"].tolist() == ["sleep '{nap}'", command["command"].tolist()[1]]
     assert training["model"].tolist()[1] == "mlp"
     assert command["epoch_time_s"].tolist()[0] == pytest.approx(3, abs=0.5)
+
+
+SIZED = """
+import sys, time
+for epoch in range(4):
+    print(f"Epoch {epoch}, acc=5{epoch}", flush=True)
+    time.sleep(0.1 * int(sys.argv[1]))
+"""
+
+
+def test_the_best_is_told_as_a_command_and_no_rule_of_trainings_is_asked(place: Place) -> None:
+    asked = ("--epoch-pattern", r"Epoch (\d{1,9})", "--metric", r"acc=(\d+)", "--images", "30")
+    done = place.run(
+        "sweep", "--device", "cpu", "--rounds", "2", "--batch-size", "1,4", "--set", "w=a b", *asked,
+        "--", PYTHON, write(place, "sized.py", SIZED), "{batch_size}", "{w}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    best = shlex.split(place.run("table", "--best").stdout)
+    again = place.run(*best[1 : best.index("--")], "-n", *best[best.index("--") :])
+    assert "--batch-size 1" in " ".join(best)
+    (row,) = trials(place, "sized").query("batch_size == 1 and round == 1").to_dict("records")
+    assert again.stdout.startswith(row["trial_id"]), "another trial"
+    rules = [json.loads(line) for line in place.run("audit", "--json").stdout.splitlines()]
+    asked_nothing = {rule["number"] for rule in rules if "every row ran a command" in json.dumps(rule)}
+    assert asked_nothing == {1, 2, 5, 6, 8, 9, 10}
+    assert "broken" not in {rule["verdict"] for rule in rules if rule["number"] in asked_nothing}
 
 
 @pytest.mark.slow

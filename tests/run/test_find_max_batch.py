@@ -190,6 +190,15 @@ def test_on_a_cpu_it_is_refused_in_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_a_command_is_not_tried_with_a_few_steps(tmp_path: Path) -> None:
+    asked = parse_experiment(
+        'name = "c"\n[command]\nrun = "ls {batch_size}"\n[axes]\nbatch_size = [1, 2]', "c"
+    )
+    plan = expand_experiment(asked, device="cuda", sources=DiskSources())
+    with pytest.raises(UsageError, match="no trial of this plan trains by itself"):
+        list_max_batch_searches(sweep_of(plan, tmp_path, scripted.computer(gpus=1)))
+
+
 @pytest.mark.slow
 def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
