@@ -32,6 +32,9 @@ class Given:
     def find_model_fingerprint(self, name: str) -> str:
         return self.models.get(name, "")
 
+    def find_command_fingerprint(self, command: str) -> str:
+        return self.models.get(command, "")
+
 
 def record(**fields: Any) -> Record:
     """A stored attempt; give the fields that matter."""

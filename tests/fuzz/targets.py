@@ -10,19 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fakes import Given
+from scripted import computer
 from whole_conversations import RICH, STREAMED, WHOLE
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
+from gpubench.datasets.facts import NO_DATA
 from gpubench.node.allocation import find_job_time_limit
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 from gpubench.node.parts.files import encode_json_line, parse_answer
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, split_sbatch_arguments
 from gpubench.plan.batch_script import parse_time_limit as batch_seconds
+from gpubench.plan.command_line import read_experiment
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import apply_options
 from gpubench.plan.plan import expand_experiment
+from gpubench.plan.resolve import fill_command, resolve_unit_trials
 from gpubench.plan.sweep_options import ExperimentOptions
 from gpubench.results.csv_text import format_csv
 from gpubench.results.plans import read_stored_plans
@@ -36,6 +40,7 @@ from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import parse_transforms
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import WatchedTrial
+from gpubench.script.marks import MarkedEpochs
 
 
 class RefusedError(Exception):
@@ -87,6 +92,14 @@ def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
             definition = variant.make_definition()
             parse_transforms(definition["cpu"], 224)
             parse_transforms(definition["gpu"], 224)
+        for unit in plan.units:
+            if any(job.trial.command is not None for job in unit.jobs):
+                resolved = resolve_unit_trials(unit, computer(cpus=8), lambda _: NO_DATA, "cpu")
+                assert all(
+                    fill_command(job.trial, trial)
+                    for job, trial in zip(unit.jobs, resolved, strict=True)
+                    if job.trial.command is not None
+                )
     except UsageError as error:
         raise RefusedError(str(error)) from None
     except OSError as error:  # as the command does: a name may be longer than a file's can be
@@ -100,8 +113,9 @@ def _experiment(text: bytes, folder: Path) -> None:
 
 
 def _options(text: bytes, _: Path) -> None:
-    """A line an option: `zip`, `exclude`, `job` and `timeout` with their value; all others are trial fields."""
-    given: dict[str, list[str]] = {"zip": [], "exclude": [], "job": [], "timeout": []}
+    """A line an option: those of `given` with their value; `word` is one of a command; all others are trial fields."""
+    names = ("zip", "exclude", "job", "timeout", "word", "metric", "epoch_pattern", "until")
+    given: dict[str, list[str]] = {name: [] for name in names}
     fields: dict[str, str] = {}
     for line in text.decode(errors="surrogateescape").split("\n"):
         name, _, value = line.partition(" ")
@@ -115,8 +129,23 @@ def _options(text: bytes, _: Path) -> None:
         excludes=tuple(given["exclude"]),
         jobs=tuple(given["job"]),
         timeout=(given["timeout"] or [None])[-1],
+        command=tuple(given["word"]),
+        metrics=tuple(given["metric"]),
+        epoch_pattern=(given["epoch_pattern"] or [None])[-1],
+        until=(given["until"] or [None])[-1],
     )
-    _plan_or_refuse(lambda: apply_options(BUILT_IN, options))
+    if options.command:
+        _plan_or_refuse(lambda: read_experiment(None, options, has_gpu=False))
+    else:
+        _plan_or_refuse(lambda: apply_options(BUILT_IN, options))
+
+
+def _marks(text: bytes, _: Path) -> None:
+    """A line a message on the socket of `gpubench.epoch()`: nothing that comes there is an error."""
+    marked = MarkedEpochs(ended=10.0)
+    for line in text.split(b"\n"):
+        began, mark = marked.ended, marked.read_mark(line, now=20.0)
+        assert mark is None or began <= mark.t0 <= (mark.t1 or 20.0) <= 20.0
 
 
 def _conversation(text: bytes, _: Path) -> None:
@@ -200,12 +229,34 @@ def _time_left(text: bytes, _: Path) -> None:
 
 
 JOB = BatchScript(name="fuzz", command=["sweep"], home="/", command_line="", cpus_per_task=1, time="1")
+COMMAND_FILE = b"""name = "script"
+[command]
+run = ["python", "train.py", "--bs={batch_size}", "{depth}", "{{raw}}", "{gpus}", "{name}"]
+epoch_pattern = 'Epoch (\\d+)'
+metrics = ['acc=([\\d.]+)', 'last=Loss +(.+)']
+until = "acc=60"
+[axes]
+batch_size = "16:64:x2"
+depth = [2, 4]
+[[zip]]
+seed = [1, 2]
+name = ["a b", "c"]
+[[group]]
+jobs = [{ depth = 3 }, { model = "lenet" }]
+[run]
+timeout = "24h"
+"""
+MARKS = (
+    b'{"t0": 10.5}\n{"t0": 10.5, "t1": 12}\n{"t0": 12.25, "t1": 13.5}\n{"t0": 1e308, "t1": -1e308}\n[]\n\xff'
+)
 OPTIONS = (
     b"model lenet,mobilenet_v2\nbatch_size 16:64:16,128\nlr 0.1:0.3:0.1\ngpu_ids 0+1,2+3\ndevice cuda\n"
     b"exclude precision=bf16,seed=1\nzip seed,cpus=1/1,2/2\nprecision fp32,bf16\ntimeout 10m\n"
     b"gpu_mem_cap_mib 12GiB,800MiB",
     b"job batch_size=32,model=lenet\njob batch_size=64,ranks=2,workers=2\nepochs 3\noptimizer adam,sgd\ntimeout 2h",
     b"copies 1,2\nbatch_per_gpu 16:512:x2\nranks 1,2\nbreakdown yes,no\nworkers auto,2\nuntil_top1 50.5",
+    b"word python\nword train.py\nword --bs={batch_size}\nword {depth}{{raw}}{lr}\nbatch_size 16,32\ndepth 1:3:1\n"
+    b"lr 0.1\nmetric acc=([\\d.]+)\nmetric last=L +(.*?)$\nuntil acc=60\nepoch_pattern Epoch (\\d+)\ntimeout 1h",
 )  # fmt: skip
 
 
@@ -213,8 +264,8 @@ def _messages(events: list[dict[str, object]]) -> bytes:
     return b"\n".join(json.dumps(event).encode() for event in events)
 
 
-def _stored_plan() -> bytes:
-    experiment = experiment_file.parse_experiment(EXPERIMENT.decode(), "x.toml")
+def _stored_plan(text: bytes) -> bytes:
+    experiment = experiment_file.parse_experiment(text.decode(), "x.toml")
     return experiment_file.format_experiment(experiment, FACTS).encode()
 
 
@@ -245,8 +296,9 @@ PART = encode_json_line(
 TARGETS: Mapping[str, Target] = {
     "record": Target(whole=(TEXT.encode(),), read=_record("t0123456789a-1.json")),
     "group record": Target(whole=(GROUP.encode(),), read=_record("g0123456789a-1.json")),
-    "plan": Target(whole=(_stored_plan(),), read=_plan),
-    "experiment file": Target(whole=(EXPERIMENT,), read=_experiment),
+    "plan": Target(whole=(_stored_plan(EXPERIMENT), _stored_plan(COMMAND_FILE)), read=_plan),
+    "experiment file": Target(whole=(EXPERIMENT, COMMAND_FILE), read=_experiment),
+    "marks": Target(whole=(MARKS,), read=_marks),
     "options": Target(whole=OPTIONS, read=_options),
     "batch options": Target(
         whole=(b"--partition\ngpu\na.toml\n--gres=gpu:1\n-A\nme\n1-12:00:00",), read=_job
