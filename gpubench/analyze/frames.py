@@ -18,6 +18,7 @@ from gpubench.schema.columns import (
     COLUMNS,
     CPU_SPEED,
     MEASURED,
+    TAKEN_NAMES,
     TRIAL,
     Column,
     make_printed_column,
@@ -122,7 +123,7 @@ def build_runs(rows: Sequence[Row]) -> Runs:
 def list_printed_columns(runs: Runs) -> list[Column]:
     """The columns of figures that commands printed, in order of first appearance."""
     names = dict.fromkeys(name for figures in runs["printed"] for name in figures)
-    return [make_printed_column(name) for name in names if name not in BY_NAME]
+    return [make_printed_column(name) for name in names if name not in TAKEN_NAMES]
 
 
 def convert_to_column_dtype(values: Sequence[Any], form: str) -> Any:

@@ -12,7 +12,7 @@ from gpubench.plan.groups import Group, check_group, count_copies, is_training_j
 from gpubench.plan.rounds import UNASKED, RoundLimits
 from gpubench.plan.values import RIVALS, check_field_name
 from gpubench.schema import catalog
-from gpubench.schema.columns import BY_NAME
+from gpubench.schema.columns import TAKEN_NAMES
 from gpubench.schema.command import (
     compile_pattern,
     list_placeholders,
@@ -199,7 +199,7 @@ def check_command_output(fields: Mapping[str, Any]) -> None:
         compile_pattern("--epoch-pattern", pattern)
     metrics = parse_metric_patterns(fields.get("metrics"))
     for metric in metrics:
-        if metric.name in BY_NAME:
+        if metric.name in TAKEN_NAMES:
             raise UsageError(
                 f"--metric {metric.name}: that is a column of gpubench's own; give the figure another name, such as "
                 f"my_{metric.name}"

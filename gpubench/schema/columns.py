@@ -543,3 +543,14 @@ def make_printed_column(name: str) -> Column:
 
 TABLE_BY_NAME: dict[str, Column] = {**BY_NAME, **{column.name: column for column in (*DERIVED, REPEATS)}}
 """Those that a table may have."""
+IN_FRAMES = frozenset({
+    "allowance", "alone", "asked", "before", "devices", "doubt_texts", "elsewhere", "endings", "further_rounds",
+    "gpu_reserved_mib", "gpu_total_mib", "hardware", "has_all_figures", "image_files", "images", "is_asked_known",
+    "is_gpu_ids_auto", "is_measured_in_part", "is_ok", "is_workers_auto", "jobs_of_group", "key", "kind", "log",
+    "machine", "missing", "outlier_ratio", "outliers", "printed", "reached", "row", "run", "source", "steady_step_s",
+    "strong_baseline", "superseded", "table", "together", "took_s", "unit", "val_images", "variant_definition",
+    "weak_baseline",
+})  # fmt: skip
+"""What frames of rows hold besides."""
+TAKEN_NAMES = TABLE_BY_NAME.keys() | IN_FRAMES
+"""By which no figure of a command can be called."""

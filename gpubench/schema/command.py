@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -108,7 +109,8 @@ def parse_metric_patterns(lines: str | None) -> list[MetricPattern]:
 def compile_pattern(option: str, regex: str) -> re.Pattern[str]:
     """Raises UsageError for what is no regular expression."""
     try:
-        return re.compile(regex)
+        with warnings.catch_warnings(action="ignore"):  # of what a later Python may read otherwise
+            return re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{option} {quote_value(regex)} is no regular expression: {error}") from None
 

@@ -35,7 +35,7 @@ class MarkedEpochs:
         """The epoch that has begun or ended; None for anything else. `now`: when `data` were read."""
         try:
             mark = msgspec.json.decode(data, type=EpochMark)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         end = now if mark.t1 is None else mark.t1
         if not self.ended <= mark.t0 <= end <= now or mark.t0 == mark.t1:

@@ -11,15 +11,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from gpubench.analyze.audit import make_audit_data
 from gpubench.analyze.derive import build_table_summary, classify_overlap_gains
 from gpubench.analyze.frames import (
     build_runs,
     compute_interquartile_ranges,
     is_epoch_time_scattered,
+    list_printed_columns,
     summarize_configurations,
 )
 from gpubench.analyze.series import EncodedFields
 from gpubench.export.sheets import make_table_sheet
+from gpubench.schema.columns import TAKEN_NAMES
 from gpubench.schema.row import Row, replace
 from gpubench.stats.outliers import find_outliers
 
@@ -446,3 +449,13 @@ def test_text_that_is_no_unicode_is_escaped_and_can_be_grouped() -> None:
     assert runs["host"].tolist() == ["n\\ud800"] * 2
     assert runs["model"].tolist() == ["größe"] * 2
     assert runs.groupby("host").size().tolist() == [2]
+
+
+def test_no_figure_of_a_command_takes_the_name_of_another_column() -> None:
+    """Of what frames hold, and what rules and answers add to it; a stored figure of such a name is left out."""
+    folder = committed.load("h200x2-2026")
+    audited = make_audit_data(folder)
+    for frame in (folder.runs, folder.summary, folder.members, audited.rows, audited.tables[0].ended):
+        assert set(frame.columns) <= TAKEN_NAMES
+    printed = {"printed": {"machine": 1.0, "acc": 2.0}}
+    assert [column.name for column in list_printed_columns(pd.DataFrame([printed]))] == ["acc"]

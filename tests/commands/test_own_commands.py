@@ -439,6 +439,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("--epoch-pattern", "x"), "give one behind --"),
     (("--epoch-pattern", "(", "--", "ls"), "is no regular expression"),
     (("--metric", "status=x(.)", "--", "ls"), "a column of gpubench's own"),
+    (("--metric", "machine=x(.)", "--", "ls"), "a column of gpubench's own"),
     (("--until", "acc=3", "--", "ls"), "nothing finds acc"),
 ]
 

@@ -45,7 +45,17 @@ def test_what_is_no_epoch_of_the_run_is_passed_over_and_counted(data: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\xff", b"[]", b"{}", b'{"t0": 1e999}', b'{"t0": 11, "more": 1}', b'{"t0": "11"}']
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"t0": 1e999}',
+        b'{"t0": 11, "more": 1}',
+        b'{"t0": "11"}',
+        b'{"\xb40": 1}',
+    ],
 )
 def test_junk_is_nothing(data: bytes) -> None:
     marked = MarkedEpochs(10.0)
