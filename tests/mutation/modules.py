@@ -64,6 +64,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/plan/estimate.py": ("plan/test_estimate.py",),
     "gpubench/record/epochs.py": ("record/test_epochs.py",),
     "gpubench/schema/window.py": ("train/test_window.py",),
+    # a user's own command
+    "gpubench/schema/command.py": ("schema/test_command.py", "script/test_output.py"),
+    "gpubench/script/output.py": ("script/test_output.py",),
+    "gpubench/script/marks.py": ("script/test_marks.py",),
+    "gpubench/script/time_limit.py": ("script/test_time_limit.py",),
+    "gpubench/script/worker.py": ("script/test_failures.py", "commands/test_own_commands.py"),
+    "gpubench/record/commands.py": ("record/test_commands.py",),
     "gpubench/run/live_progress.py": ("run/test_live_progress.py",),
 }
 """Module -> files below `tests/`."""
