@@ -50,20 +50,20 @@ class Damage:
 
 Kind = Strike | Damage
 
-ROLES: tuple[Role, ...] = ("parent", "server", "leader", "rank", "loader", "maker")
+ROLES: tuple[Role, ...] = ("parent", "server", "leader", "rank", "loader", "maker", "command", "child")
 STRIKES: tuple[Strike, ...] = tuple(
     Strike(signal=number, role=role)
     for role in ROLES
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP)
 )
 DAMAGES: tuple[Damage, ...] = (
-    Damage(fault="full", place="results", sweeps=("plain", "group", "ddp")),
-    Damage(fault="inodes", place="results", sweeps=("plain", "group")),
-    Damage(fault="readonly", place="results", sweeps=("plain", "group", "ddp")),
-    Damage(fault="removed", place="results", sweeps=("plain", "group")),
-    Damage(fault="full", place="tmp", sweeps=("plain", "loaders", "ddp")),
-    Damage(fault="inodes", place="tmp", sweeps=("plain", "loaders")),
-    Damage(fault="readonly", place="tmp", sweeps=("plain", "loaders")),
+    Damage(fault="full", place="results", sweeps=("plain", "group", "ddp", "command-read")),
+    Damage(fault="inodes", place="results", sweeps=("plain", "group", "command")),
+    Damage(fault="readonly", place="results", sweeps=("plain", "group", "ddp", "command-read")),
+    Damage(fault="removed", place="results", sweeps=("plain", "group", "command")),
+    Damage(fault="full", place="tmp", sweeps=("plain", "loaders", "ddp", "command-read")),
+    Damage(fault="inodes", place="tmp", sweeps=("plain", "loaders", "command-marks")),
+    Damage(fault="readonly", place="tmp", sweeps=("plain", "loaders", "command-marks")),
     Damage(fault="full", place="images", sweeps=("images",)),
     Damage(fault="inodes", place="images", sweeps=("images",)),
 )

@@ -61,7 +61,7 @@ def _attacked(attack: Attack, room: Room, patience: float) -> Found:
     segments = finding.shared_memory()
     driver = gpus.look() if attack.sweep.gpus else None
     seen: set[int] = set()
-    options = (*attack.sweep.options, "--timeout", f"{TIMEOUT_S}s")
+    options = ("--timeout", f"{TIMEOUT_S}s", *attack.sweep.options)
 
     sweep = room.start(options, "first")
     began = time.monotonic()
@@ -76,7 +76,7 @@ def _attacked(attack: Attack, room: Room, patience: float) -> Found:
     middle = finding.folder(room.results)
 
     began = time.monotonic()
-    again = room.start((*options, *RETRY), "second")
+    again = room.start((*RETRY, *options), "second")
     second = _ending(room, again, began, "second", seen, NEXT_S * patience)
     late = [roles.told(one) for one in roles.left(room.token)]
     roles.end(room.token)

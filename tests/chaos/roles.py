@@ -22,21 +22,31 @@ LEAVE_S = 8.0
 
 
 def of_role(sweep: psutil.Process, role: Role) -> list[psutil.Process]:
-    """Its processes of that role, oldest first; `sweep` is the command itself."""
+    """Its processes of that role, oldest first; `sweep` is the sweep's own process."""
     try:
         first = sweep.children()
         below = {
             "parent": lambda: [sweep],
-            "server": lambda: [p for p in first if "gpubench.node.launch.server" in p.cmdline()],
+            "server": lambda: [p for p in first if _is_forked_by_us(p)],
             "maker": lambda: [p for p in first if any("pool.serve" in word for word in p.cmdline())],
             "leader": lambda: _children(of_role(sweep, "server")),
-            "rank": lambda: _children(of_role(sweep, "leader")),
+            "rank": lambda: [p for p in _children(of_role(sweep, "leader")) if _is_forked_by_us(p)],
             "loader": lambda: _children(of_role(sweep, "rank")),
+            "command": lambda: _children(of_role(sweep, "rank")),
+            "child": lambda: [
+                *_children(of_role(sweep, "command")),
+                *(p for p in _children(of_role(sweep, "leader")) if not _is_forked_by_us(p)),
+            ],
         }
         found: Callable[[], list[psutil.Process]] = below[role]
         return sorted(found(), key=lambda p: (p.create_time(), p.pid))
     except psutil.NoSuchProcess:
         return []
+
+
+def _is_forked_by_us(process: psutil.Process) -> bool:
+    """Whether it is the fork server or came of it without another program: a leader's orphans may be a command's."""
+    return "gpubench.node.launch.server" in process.cmdline()
 
 
 def _children(parents: list[psutil.Process]) -> list[psutil.Process]:

@@ -75,8 +75,8 @@ class Room:
 
     def start(self, options: tuple[str, ...], said: str) -> subprocess.Popen[bytes]:
         """`gpubench sweep` with those options. What it prints goes into SAID.out and SAID.err in `home`."""
-        command = [sys.executable, "-m", "gpubench", "sweep", *options, "--json"]
-        command += ["--out", str(self.home / "results" / "run")]
+        command = [sys.executable, "-m", "gpubench", "sweep", "--json"]
+        command += ["--out", str(self.home / "results" / "run"), *options]
         with (self.home / f"{said}.out").open("wb") as out, (self.home / f"{said}.err").open("wb") as err:
             return subprocess.Popen(
                 [*self._enter(), *command],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-Role = Literal["parent", "server", "leader", "rank", "loader", "maker"]
-"""The command itself, the fork server, a trial's leader, a rank, a loader's worker, one that makes images."""
+Role = Literal["parent", "server", "leader", "rank", "loader", "maker", "command", "child"]
+"""The sweep itself, the fork server, a trial's leader, a rank, a loader's worker, one that makes images, a user's own
+command, and what that has started."""
 
 TIMEOUT_S = 30
 """`--timeout` of every sweep here: how long a stopped rank may hold it up."""
 TRAINING: tuple[Role, ...] = ("parent", "server", "leader", "rank")
+COMMAND: tuple[Role, ...] = (*TRAINING, "command", "child")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +39,9 @@ RESIDENT = (*LENET, "--variant", "synthetic", "--set", "num_classes=4")
 STREAM = (*OF_LENET, "--window", "0.3s", "--variant", "synthetic", "--set", "num_classes=4")
 ON_CPU = ("--device", "cpu", "--set", "train_images=256")
 ON_GPU = ("--device", "cuda", "--set", "train_images=8192")
+WILD = ("--device", "cpu", "--rounds", "1")
+READ = (*WILD, "--epoch-pattern", r"^Epoch (\d+)", "--metric", r"acc=(\d+)")
+RUN_WILD = ("--", sys.executable, str(Path(__file__).with_name("wild.py")), "{part}")
 
 SWEEPS: tuple[SweepKind, ...] = (
     SweepKind(
@@ -74,6 +81,34 @@ SWEEPS: tuple[SweepKind, ...] = (
         units=2,
         rows=2,
         roles=("parent", "maker"),
+    ),
+    SweepKind(
+        name="command",
+        options=(*WILD, "--set", "part=1,2,3", *RUN_WILD, "quiet"),
+        units=3,
+        rows=3,
+        roles=COMMAND,
+    ),
+    SweepKind(
+        name="command-read",
+        options=(*READ, "--set", "part=1,2,3", *RUN_WILD, "loud"),
+        units=3,
+        rows=3,
+        roles=COMMAND,
+    ),
+    SweepKind(
+        name="command-marks",
+        options=(*WILD, "--set", "part=1,2", *RUN_WILD, "marks"),
+        units=2,
+        rows=2,
+        roles=COMMAND,
+    ),
+    SweepKind(
+        name="command-group",
+        options=(*READ, "--job", "part=1", "--job", "part=2", *RUN_WILD, "quiet"),
+        units=3,
+        rows=4,
+        roles=COMMAND,
     ),
     SweepKind(
         name="gpu",

@@ -30,11 +30,15 @@ LONGEST_DELAY_S = 0.4
 
 SHORT: tuple[tuple[str, str, int], ...] = (
     ("stop-rank", "ddp", 1),
+    ("stop-command", "command-read", 1),
     ("kill-maker", "images", 0),
     ("full-results", "plain", 1),
     ("kill-parent", "group", 1),
     ("kill-server", "plain", 1),
     ("term-leader", "plain", 0),
+    ("kill-leader", "command-group", 1),
+    ("kill-child", "command-marks", 0),
+    ("kill-rank", "command", 0),
     ("kill-loader", "loaders", 1),
     ("removed-results", "plain", 1),
     ("readonly-tmp", "plain", 0),
