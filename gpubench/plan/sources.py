@@ -64,6 +64,14 @@ class DiskSources:
             self.known_models[command] = _hash_scripts(command)
         return self.known_models[command]
 
+    def check_command_unchanged(self, command: str) -> None:
+        """Raises UsageError where the scripts of a command are others than when it was planned."""
+        if _hash_scripts(command) != self.find_command_fingerprint(command):
+            raise UsageError(
+                "a script of the command has changed since the sweep began: start the sweep again, and what has been "
+                "measured of the script as it was stays apart"
+            )
+
     def encode_sources(self) -> dict[str, Any]:
         """All that a plan asked for, dropped combinations included, as `StoredSources` reads it back from TOML."""
         return {

@@ -218,6 +218,8 @@ class UnitRunner:
         return ask
 
     def _make_trial_order(self, job: Job, resolved: ResolvedTrial, log: Path) -> TrialOrder:
+        if job.trial.command is not None:
+            self.sources.check_command_unchanged(job.trial.command)
         root = self.folders.ensure_folder(self._make_wanted_images(job, resolved))
         return resolving.make_trial_order(
             job,

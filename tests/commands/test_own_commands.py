@@ -307,6 +307,19 @@ def test_what_is_measured_is_kept_and_a_changed_script_is_measured_again(place: 
     assert len(trials(place, "once")) == 4
 
 
+def test_a_script_that_changes_meanwhile_is_not_taken_for_what_it_was(place: Place) -> None:
+    script = write(place, "grows.sh", "echo '# x' >> grows.sh")
+    done = place.run(
+        "sweep", "--device", "cpu", "--rounds", "1", "--set", "d=1,2", "--", "bash", script, "{d}"
+    )
+    assert done.returncode == 1, done.stderr
+    rows = trials(place, "grows")
+    assert rows["status"].tolist() == ["ok", "failed"]
+    assert rows["reason"][1].startswith(
+        "a script of the command has changed since the sweep began: start the sweep"
+    )
+
+
 def test_copies_run_at_once_and_until_all_have_ended(place: Place) -> None:
     script = write(
         place, "copies.py", "import time, sys\nprint(time.time())\ntime.sleep(0.5)\nprint(time.time())"

@@ -16,7 +16,7 @@ def encode(t0: float, t1: float | None = None) -> bytes:
 
 def test_epochs_follow_each_other() -> None:
     marked = MarkedEpochs(10.0)
-    assert marked.read_mark(encode(10.0), 10.5) == EpochMark(10.0)
+    assert marked.read_mark(encode(10.0), 10.0) == EpochMark(10.0)
     assert marked.read_mark(encode(10.0, 12.0), 12.0) == EpochMark(10.0, 12.0)
     assert marked.read_mark(encode(12.0, 13.0), 14.0) == EpochMark(12.0, 13.0)
     assert (marked.count, marked.passed_over) == (2, 0)
