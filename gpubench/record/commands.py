@@ -111,7 +111,11 @@ def _add_command_figures(outcome: Outcome, t: Trial, events: Sequence[Event], en
         outcome,
         result=result | columns,
         missing=missing | why_not,
-        phases={"before_epochs": outcome.epochs[0].t0 - end.began, "command": end.at - end.began},
+        phases={
+            "before_epochs": outcome.epochs[0].t0 - end.began,
+            "command": end.at - end.began,
+            "reading": end.reading_s,
+        },
     )
 
 

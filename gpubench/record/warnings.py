@@ -24,6 +24,7 @@ from gpubench.schema.doubts import (
     GAPS_PCT,
     LOW_CLOCK_PCT,
     OTHER_LOAD_PCT,
+    READING_PCT,
     SPREAD_PCT,
     THROTTLED_PCT,
     describe_speedup_doubt,
@@ -83,6 +84,19 @@ def _warn_low_clock(case: WarningEvidence) -> str | None:
     return (
         f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; the reason may be heat, the power limit or locked clocks "
         "(nvidia-smi -q -d CLOCK)"
+    )
+
+
+def _warn_slow_reading(case: WarningEvidence) -> str | None:
+    phases = case.ended.phases
+    if not (whole_s := phases.get("command")):
+        return None
+    share = 100 * phases.get("reading", 0.0) / whole_s
+    if share <= READING_PCT:
+        return None
+    return (
+        f"gpubench read its output for {share:.0f} % of its time, and a command waits while its terminal is full; have "
+        "it print less, or leave out --metric and --epoch-pattern"
     )
 
 
@@ -167,6 +181,7 @@ RULES: Mapping[str, Callable[[WarningEvidence], str | None]] = {
     ),
     "throttled": _warn_throttled,
     "low-clock": _warn_low_clock,
+    "slow-reading": _warn_slow_reading,
     "spread": _warn_epoch_time_spread,
     "near-limit": _warn_memory_near_limit,
     "retries": lambda case: (

@@ -85,6 +85,7 @@ ROW_WARNINGS: Mapping[str, str] = {
     "diverged": "training diverged, so the network learnt nothing: use a smaller --set lr=VALUE.",
     "stranger": "another process used the GPU: run again when it is gone.",
     "throttled": "GPU clocks were lowered by power or heat.",
+    "slow-reading": "reading its output may have slowed the command: have it print less.",
     "spread": "times spread by more than 5 %: measure longer, or on a quieter host.",
     "outlier": "a process lies further from the others than chance explains; it counts as they do.",
     "other-load": "other work used the CPUs: run again on a quiet host.",

@@ -24,6 +24,8 @@ ENERGY_APART_PCT = 5.0
 ENERGY_WINDOW_S = 10.0
 TIMED_S = 1.0
 """Measured time below which a disturbance of 10 ms, or a tick of the kernel's CPU clock, is a per cent of it."""
+READING_PCT = 5.0
+"""Per cent of a command's time that reading its output may take."""
 FULL_PCT = 95.0
 """Per cent of the GPU's memory, or of the cap."""
 GAPS_PCT = 10.0
@@ -77,6 +79,10 @@ _ENTRIES: dict[str, Doubt] = {
     ),
     "throttled": Doubt(
         f"The GPU's clocks were lowered for more than {THROTTLED_PCT:g} % of the time.", about=("time",)
+    ),
+    "slow-reading": Doubt(
+        "Reading what the command printed took a good part of its time, and it waits while its terminal is full.",
+        about=("time", "energy"),
     ),
     "spread": Doubt(
         f"Epoch times, or those of a row's processes, spread by more than {SPREAD_PCT:g} % of their median "

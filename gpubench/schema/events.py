@@ -216,6 +216,8 @@ class CommandEnded(RankMessage, frozen=True, kw_only=True, tag="command-ended"):
     at: Number
     epochs_from: Literal["pattern", "script"] | None
     """What told its epochs apart; None: its whole run is one window."""
+    reading_s: Number = 0.0
+    """CPU time that it took to read what it printed and marked."""
 
 
 class Error(RankMessage, frozen=True, kw_only=True, tag="error"):

@@ -105,7 +105,9 @@ class CommandRunner:
             with RunningCommand(self.order, is_measured=True, has_reader=self.reads_output) as running:
                 self.channel.send(CommandStarted(rank=self.rank, at=running.began))
                 listener = CommandListener(self, running)
+                used_s = time.process_time()
                 code = listener.read_until_end()
+                reading_s = time.process_time() - used_s
             if code and not self.is_target_reached:
                 self._send_failure(code)
                 return 1
@@ -126,7 +128,11 @@ class CommandRunner:
             return 1
         self.channel.send(
             CommandEnded(
-                rank=self.rank, began=running.began, at=running.ended, epochs_from=listener.epochs_from
+                rank=self.rank,
+                began=running.began,
+                at=running.ended,
+                epochs_from=listener.epochs_from,
+                reading_s=reading_s,
             )
         )
         return 0

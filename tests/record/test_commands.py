@@ -46,7 +46,7 @@ def epochs(*edges: float) -> list[Event]:
 
 
 def ended(epochs_from: Any = None) -> Event:
-    return CommandEnded(rank=0, began=10.0, at=40.0, epochs_from=epochs_from)
+    return CommandEnded(rank=0, began=10.0, at=40.0, epochs_from=epochs_from, reading_s=0.25)
 
 
 def seen(value: float, at: float, name: str = "acc") -> Event:
@@ -63,7 +63,7 @@ def test_without_epochs_the_whole_run_is_the_window() -> None:
     assert outcome.windows == [Window(10.0, 40.0, 0, True)]
     assert outcome.missing["epochs_measured"] == outcome.missing["epoch_time_iqr_s"] == REASONS["whole-run"]
     assert outcome.missing["images_per_s"] == REASONS["no-images"]
-    assert outcome.phases == {"before_epochs": 0, "command": 30}
+    assert outcome.phases == {"before_epochs": 0, "command": 30, "reading": 0.25}
     assert find_run_span([ended()]) == (10.0, 40.0)
     assert find_run_span([seen(1, 1)]) is None
 
@@ -132,6 +132,11 @@ def test_why_there_is_no_time_to_a_target() -> None:
     assert unseen.missing["epochs_to_top1"] == format_reason("command-target-unseen", "acc")
     assert outcome_of([ended()]).missing["time_to_top1_s"] == REASONS["no-command-target"]
     edges = [11 + number / 1000 for number in range(MOST_EPOCHS + 1)]
+    assert outcome_of([*epochs(*edges[:-1]), seen(60, 30), ended("script")], **TARGET).result[
+        "epochs_to_top1"
+    ]
+    for told_by in ("pattern", "script"):
+        counted = outcome_of([*epochs(*edges), seen(60, 30), ended(told_by)], **TARGET)
+        assert counted.missing["epochs_to_top1"] == format_reason("many-epochs", MOST_EPOCHS)
     many = outcome_of([*epochs(*edges), seen(60, 30), ended("pattern")], **TARGET)
-    assert many.missing["epochs_to_top1"] == format_reason("many-epochs", MOST_EPOCHS)
     assert many.result["time_to_top1_s"] == 19

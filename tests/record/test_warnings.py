@@ -77,6 +77,7 @@ CASES: dict[str, tuple[WarningEvidence, str]] = {
     "desktop": (case(seen=WatchedFigures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
     "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
     "low-clock": (case(result={"sm_clock_mhz": 1200.0}), "1200 of 1980 MHz"),
+    "slow-reading": (case(phases={"command": 20.0, "reading": 1.4}), "for 7 % of its time"),
     "spread": (case(result={"epoch_time_iqr_s": 0.9}), "9 %"),
     "near-limit": (case(result={"gpu_mem_mib": 140_000.0}), "140,000 of 143,771 MiB"),
     "retries": (case(result={"gpu_alloc_retries": 3}), "3 times"),

@@ -31,6 +31,14 @@ def test_words_come_back_as_they_were(words: list[str]) -> None:
     assert split_command(join_command(words)) == tuple(words)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"), [("echo 'x", "can't be read: No closing quotation"), ("  ", "the command is empty")]
+)
+def test_what_has_no_words_is_refused(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        split_command(text)
+
+
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_a_value_stays_one_word_whatever_is_in_it(value: str) -> None:
     command = join_command(["run", "--x={x}", "{x}"])
