@@ -10,6 +10,8 @@ from gpubench.schema.command import MOST_EPOCHS, MetricPattern, MetricTarget
 
 LONGEST_LINE = 1 << 16
 """Bytes of a line that are looked at; what stands behind them is passed over."""
+_COLORS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
+"""What sets colours and moves the cursor: a program that sees a terminal may put it around any figure."""
 _WHOLE_TEXT = re.compile(r"\\[AZ]|\(\?[<!=>]|[*+?}]\+")
 """A pattern with these can't be looked for in many lines at once: it may look at what lies beyond its line."""
 
@@ -34,7 +36,8 @@ class LinePattern:
 
 @dataclass(slots=True)
 class LineSplitter:
-    """Makes whole lines of what comes in pieces. A carriage return ends a line, too: progress bars end theirs so."""
+    """Makes whole lines of what comes in pieces, without their colours. A carriage return ends a line, too: progress
+    bars end theirs so."""
 
     _rest: bytes = b""
 
@@ -44,12 +47,12 @@ class LineSplitter:
         lines, end, self._rest = whole.rpartition(b"\n")
         if len(self._rest) > LONGEST_LINE:
             self._rest = self._rest[:LONGEST_LINE]
-        return lines.decode(errors="replace") if end else ""
+        return _COLORS.sub(b"", lines).decode(errors="replace") if end else ""
 
     def end(self) -> str:
         """The last line, which nothing has ended."""
         last, self._rest = self._rest, b""
-        return last.decode(errors="replace")
+        return _COLORS.sub(b"", last).decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)

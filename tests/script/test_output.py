@@ -27,6 +27,15 @@ def test_lines_are_the_same_in_whatever_pieces_they_come(pieces: list[str]) -> N
     assert [line for line in text.split("\n") if line] == lines
 
 
+def test_colours_are_none_of_the_text() -> None:
+    splitter = LineSplitter()
+    text = b"\x1b[32mEpoch\x1b[0m \x1b[1;36m3\x1b[0m\n\x1b[2K\racc=\x1b[1"
+    assert splitter.split_off_lines(text) == "Epoch 3\n"
+    assert splitter.split_off_lines(b"m5\x1b[0m\n") == "acc=5"
+    splitter.split_off_lines(b"\x1b[1mlast\x1b[m")
+    assert splitter.end() == "last"
+
+
 def test_a_line_without_an_end_takes_no_more_room() -> None:
     splitter = LineSplitter()
     for _ in range(100):
