@@ -51,6 +51,29 @@ def test_tasks_of_an_array_share_a_plan(work: Workplace) -> None:
     assert len(records) == 4, "nothing was measured twice"
 
 
+MARKED = """
+import sys, time, gpubench
+for _ in range(3):
+    with gpubench.epoch():
+        time.sleep(0.1 * int(sys.argv[1]))
+"""
+
+
+def test_tasks_share_the_plan_of_a_command_that_tells_of_its_epochs(work: Workplace) -> None:
+    (work.home / "marked.py").write_text(MARKED)
+    job = submitted(
+        work, "--tasks", "3", "--cpus-per-task", "2",
+        "--", "--device", "cpu", "--rounds", "1", "--batch-size", "1,2,3,4",
+        "--", sys.executable, "marked.py", "{batch_size}",
+    )  # fmt: skip
+    assert set(work.cluster.await_end(job).split(",")) == {"COMPLETED"}, told(work)
+    rows = work.trials("marked")
+    assert list(rows["status"]) == ["ok"] * 4
+    assert set(rows["epoch_time_source"]) == {"measured"}, "its epochs were not heard"
+    records = list((work.home / "results" / "marked" / "records").rglob("*.json"))
+    assert len(records) == 4, "nothing was measured twice"
+
+
 def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold = work.home / "hold"
     hold.touch()
