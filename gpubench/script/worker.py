@@ -215,12 +215,14 @@ class RunningCommand:
                     stdin=subprocess.DEVNULL,
                     stdout=inner,
                     stderr=inner,
+                    start_new_session=True,  # so that what it leaves running can be told from this process
                 )
             except OSError as error:
                 raise CommandStartError(f"{self._words[0]} can't be started: {error.strerror}") from None
             finally:
                 if inner is not None:
                     os.close(inner)
+            endings.callback(self._kill_left)
             self.end = os.pidfd_open(self.process.pid)
             endings.callback(os.close, self.end)
             self._endings = endings.pop_all()
@@ -228,6 +230,11 @@ class RunningCommand:
 
     def __exit__(self, *_: object) -> None:
         self._endings.close()
+
+    def _kill_left(self) -> None:
+        """Ends what it has left running, so that it does not go on beside its next run; daemons go with the trial."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def _open_marks(self) -> dict[str, str]:
         """Listens for marks. Returns the variable by which the script knows where."""
