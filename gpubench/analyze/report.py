@@ -43,6 +43,7 @@ HEADLINE: Mapping[str, tuple[Any, ...]] = {
     "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
     "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
     "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (),
+    "power_limit_w": (), "sm_clock_limit_mhz": (),
 }  # fmt: skip
 """Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
 are for `--columns` and trials.csv."""

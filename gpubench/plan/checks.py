@@ -10,6 +10,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan.shares import count_ranks
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
+from gpubench.schema.trial_fields import CARD_LIMITS
 
 
 def _list_device_problems(
@@ -43,6 +44,9 @@ def _list_device_problems(
             )
         if t.gpu_ids is not None:
             yield f"gpu_ids (--gpu-ids) name GPUs of one node: with nodes = {t.nodes} give their number, gpus (--gpus)"
+        for name in CARD_LIMITS:
+            if getattr(t, name) is not None:
+                yield f"{name} is set on the GPUs of one node: leave it out with nodes = {t.nodes}"
         for name, number in (("ranks" if on_cpu else "gpus", t.devices), ("cpus", t.cpus or 0)):
             if number % t.nodes:
                 yield (
@@ -60,6 +64,9 @@ def _list_device_problems(
             yield "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
         if t.launch_cpu != "free":
             yield "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
+        for name in CARD_LIMITS:
+            if getattr(t, name) is not None:
+                yield f"{name} is a limit of a GPU: leave it out on a CPU"
     for field in catalog.OWN_FIELDS:
         if field not in strategy.own_fields and getattr(t, field) is not None:
             owners = [name for name, facts in catalog.STRATEGIES.items() if field in facts.own_fields]
@@ -169,10 +176,13 @@ def find_group_conflict(trials: list[Trial]) -> str | None:
     if len({t.epochs is None for t in trials}) > 1:
         return "jobs that run together measure all a window or all whole epochs"
     for index, t in enumerate(trials):
-        if t.gpu_mem_cap_mib is not None and any(
-            _collect_gpu_ids(t) & _collect_gpu_ids(o) for o in trials[:index] + trials[index + 1 :]
-        ):
+        others = trials[:index] + trials[index + 1 :]
+        neighbours = [o for o in others if _collect_gpu_ids(t) & _collect_gpu_ids(o)]
+        if t.gpu_mem_cap_mib is not None and neighbours:
             return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
+        for name in CARD_LIMITS:
+            if any(getattr(o, name) != getattr(t, name) for o in neighbours):
+                return f"{name} is a limit of the whole GPU: jobs that share one have the same"
     return None
 
 

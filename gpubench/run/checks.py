@@ -19,6 +19,7 @@ from gpubench.run import busy_gpus
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema import catalog
 from gpubench.schema.doubts import OTHER_LOAD_PCT
+from gpubench.schema.trial_fields import CARD_LIMITS
 
 HOST_LOOK_S = 0.3
 
@@ -78,6 +79,9 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
     units = [item.unit for item in planned if item.state == "run"]
     if not any(map(runner.is_gpu_unit, units)):
         return
+    trials = [job.trial for unit in units for job in unit.jobs]
+    if limited := [name for name in CARD_LIMITS if any(getattr(t, name) is not None for t in trials)]:
+        raise UnusableError(f"{format_list(limited)} can't be set yet: leave it out")
     for index, words in runner.node.list_gpus_lost_at_start().items():
         view.say(
             f"the driver's GPU {index} is left out ({words}), so the numbers of the GPUs after it are one lower; "

@@ -121,6 +121,8 @@ Count = Annotated[int, Bounds(ge=0, le=LARGEST_NUMBER)]
 
 DEVICE_AXES = ("gpus", "gpu_ids", "ranks", "nodes")
 """Axes along which the number of devices changes; `analyze.series.is_fair_step` says how far others may move along."""
+CARD_LIMITS = ("power_limit_w", "sm_clock_limit_mhz")
+"""Fields that are set on the cards themselves, for whoever runs on them, while the trial runs."""
 
 
 class TrialFields:
@@ -490,6 +492,30 @@ class TrialFields:
         ),
         FieldRules(added=True, memory="keeps", alternatives=True),
     ] = "free"
+    power_limit_w: Annotated[
+        PositiveInt | None,
+        FieldWords(
+            "power limit of each of its GPUs",
+            note="what was set before is restored: [how, and who may](measuring.md#power-and-clock-limits)",
+            auto="as the card is set",
+            unit="W",
+            heading="limit W",
+            phrase="power limit {} W",
+        ),
+        FieldRules(added=True, memory="keeps"),
+    ] = None
+    sm_clock_limit_mhz: Annotated[
+        PositiveInt | None,
+        FieldWords(
+            "highest clock of the multiprocessors of each of its GPUs",
+            note="restored likewise",
+            auto="as the card is set",
+            unit="MHz",
+            heading="clock limit MHz",
+            phrase="clocks up to {} MHz",
+        ),
+        FieldRules(added=True, memory="keeps"),
+    ] = None
 
 
 class PlanFields(TrialFields):

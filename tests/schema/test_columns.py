@@ -36,7 +36,7 @@ skipped_images
 sync_every confirm_top1
 round step_error_pct top1_crossing_s top1_crossing
 slurm_job slurm_node slurm_partition memory_limit_mib
-nodes window launch_cpu
+nodes window launch_cpu power_limit_w sm_clock_limit_mhz
 cpu_probe_ms cpu_speed_pct
 """
 """All columns of trials.csv, in their order. Another one is added at the end; none is renamed, moved or taken away."""

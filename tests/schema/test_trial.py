@@ -22,7 +22,8 @@ OTHER: dict[str, Any] = {
     "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
     "cpus": 2, "cpu_sharing": "pinned", "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0,
     "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
-    "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one",
+    "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one", "power_limit_w": 200,
+    "sm_clock_limit_mhz": 1200,
 }  # fmt: skip
 REPEAT_FIELDS = select_fields(lambda about: about.repeats)
 """What `derive_config_id` leaves out."""
