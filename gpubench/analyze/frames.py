@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze.series import Codes, combine_codes, encode_values
-from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
+from gpubench.schema.cell import format_cell
+from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, GPU_SETTINGS, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import find_column_kind, format_value_text
 from gpubench.schema.row import Row, collect_columns
@@ -103,8 +104,27 @@ def build_runs(rows: Sequence[Row]) -> Runs:
         series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
     series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
     frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
-    frame["machine"] = frame["gpu_name"].where(frame["device"] != "cpu", frame["cpu_name"])
+    frame["machine"] = name_machines(frame)
     return frame
+
+
+def name_machines(rows: pd.DataFrame) -> pd.Series[Any]:
+    """The GPU model of each row, on a CPU the CPU model. GPUs of one model that are set unlike are unlike machines."""
+    machines = rows["gpu_name"].where(rows["device"] != "cpu", rows["cpu_name"])
+    for name, values in find_unlike_settings(rows).items():
+        machines = machines.where(values.isna(), machines + f", {name} " + values.map(format_cell))
+    return machines
+
+
+def find_unlike_settings(rows: pd.DataFrame) -> dict[str, pd.Series[Any]]:
+    """The columns of `GPU_SETTINGS` in which GPUs of one model differ, with their values; missing ones don't count.
+
+    A power limit that the trial itself asked for is none of them: its field tells of it.
+    """
+    settings = rows[[column.name for column in GPU_SETTINGS]].astype(object)
+    settings["gpu_power_limit_w"] = settings["gpu_power_limit_w"].where(rows["power_limit_w"].isna())
+    most = settings.groupby(rows["gpu_name"]).nunique().max()
+    return {name: settings[name] for name in settings if most[name] > 1}
 
 
 def convert_to_column_dtype(values: Sequence[Any], form: str) -> Any:

@@ -351,6 +351,7 @@ def _make_record(
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
+    environment |= done.watched.gpu_settings
     if done.nodes:
         environment["host"] = hosts.join_hosts(node.name for node in done.nodes)
     return Record(

@@ -497,7 +497,7 @@ class TrialFields:
         FieldWords(
             "power limit of each of its GPUs",
             note="what was set before is restored: [how, and who may](measuring.md#power-and-clock-limits)",
-            auto="as the card is set",
+            default="none: as the card is set",
             unit="W",
             heading="limit W",
             phrase="power limit {} W",
@@ -509,7 +509,7 @@ class TrialFields:
         FieldWords(
             "highest clock of the multiprocessors of each of its GPUs",
             note="restored likewise",
-            auto="as the card is set",
+            default="none: as the card is set",
             unit="MHz",
             heading="clock limit MHz",
             phrase="clocks up to {} MHz",

@@ -20,11 +20,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
-from gpubench.node.watch.nvml import NoNvml, Nvml
+from gpubench.node.watch.nvml import NoNvml, Nvml, read_common_settings
 from gpubench.node.watch.nvml_calls import DESKTOP, ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES, GpuProcesses
 from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import LiveReadings
@@ -75,6 +75,7 @@ class Watcher:
         self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
+        self._gpu_settings: dict[str, Any] = {}
         self._trained_until = math.inf
         self._totals_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
         self._energy_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
@@ -82,7 +83,8 @@ class Watcher:
     # ------------------------------------------------------------ what the runner calls
 
     def sample_before_trial(self) -> None:
-        """Device memory and processes before the trial starts: what is not the trial's."""
+        """What is not the trial's, before it starts: settings of its GPUs, their memory and processes."""
+        self._gpu_settings = read_common_settings(self._nvml, self._gpus)
         for uuid, gpu in self._gpus.items():
             try:
                 self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid)
@@ -198,6 +200,7 @@ class Watcher:
             strangers=self._neighbours.stranger_sentences,
             desktops=tuple(self._neighbours.desktops),
             max_sm_clock_mhz=self._read_lowest_max_clock(),
+            gpu_settings=self._gpu_settings,
         )
 
     # ------------------------------------------------------------ readings
