@@ -124,7 +124,7 @@ def find_unlike_settings(rows: pd.DataFrame) -> dict[str, pd.Series[Any]]:
     settings = rows[[column.name for column in GPU_SETTINGS]].astype(object)
     settings["gpu_power_limit_w"] = settings["gpu_power_limit_w"].where(rows["power_limit_w"].isna())
     most = settings.groupby(rows["gpu_name"]).nunique().max()
-    return {name: settings[name] for name in settings if most[name] > 1}
+    return {column.name: settings[column.name] for column in GPU_SETTINGS if most[column.name] > 1}
 
 
 def convert_to_column_dtype(values: Sequence[Any], form: str) -> Any:

@@ -14,14 +14,18 @@ import pynvml
 
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml_calls import (
+    CLOCK_RANGE,
     MEMORY,
     MIB,
     POWER,
+    POWER_LIMIT,
+    POWER_RANGE,
     SETTINGS,
     TEMPERATURE,
     UTILISATION,
     NvmlCall,
 )
+from gpubench.schema.gpu_look import AllowedLimits
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -269,12 +273,36 @@ def read_common_settings(nvml: Nvml, uuids: Iterable[str]) -> dict[str, Any]:
     return common
 
 
+def read_allowed_limits(nvml: Nvml, uuid: str) -> AllowedLimits:
+    """What may be set on a GPU."""
+    missing: dict[str, str] = {}
+
+    def ask(name: str, call: NvmlCall[T]) -> T | None:
+        try:
+            return nvml.ask(call, uuid)
+        except Unmeasured as reason:
+            missing[name] = str(reason)
+            return None
+
+    return AllowedLimits(
+        power_w=ask("power_w", POWER_LIMIT),
+        power_range_w=ask("power_range_w", POWER_RANGE),
+        clock_range_mhz=ask("clock_range_mhz", CLOCK_RANGE),
+        missing=missing,
+    )
+
+
 def open_nvml() -> Nvml:
     """The real NVML, or a `NoNvml` that carries the reason where there is no driver or library."""
     try:
         return PynvmlNvml()
     except NvmlError as error:
         return NoNvml(str(error))
+
+
+def open_nvml_setter() -> NvmlSetter:
+    """The real NVML, to change GPUs with it. Raises NvmlError where there is no driver or library."""
+    return PynvmlSetter()
 
 
 def _call_nvml(what: str, function: Callable[..., T], *args: Any) -> T:

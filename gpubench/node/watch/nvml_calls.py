@@ -255,7 +255,7 @@ DEFAULT_POWER_LIMIT: NvmlCall[float] = NvmlCall(
 )
 POWER_RANGE: NvmlCall[tuple[float, float]] = NvmlCall(
     name="power_range_w",
-    label="power limits allowed",
+    label="power range",
     ways=(_read_power_range,),
     idle=(200.0, 700.0),
     shows=lambda watts: f"{watts[0]:g} to {watts[1]:g} W",
@@ -263,7 +263,7 @@ POWER_RANGE: NvmlCall[tuple[float, float]] = NvmlCall(
 )
 CLOCK_RANGE: NvmlCall[tuple[int, int]] = NvmlCall(
     name="clock_range_mhz",
-    label="clocks allowed",
+    label="clock range",
     ways=(_read_clock_range,),
     idle=(345, 1980),
     shows=lambda mhz: f"{mhz[0]} to {mhz[1]} MHz",
