@@ -99,9 +99,6 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
     for line in ruling.check_not_busy(allow_busy=allow_busy):
         view.say(line)
     runner.idle_power = ruling.idle
-    for left in runner.node.left_limits:
-        remedy = f"; {left.remedy}" if left.trouble else ""
-        view.say(f"{gpu_limits.describe_left_limits(left)}{remedy}")
     guard_limits(state, units, looks, numbers, view)
 
 

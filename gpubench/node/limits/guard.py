@@ -14,13 +14,13 @@ from gpubench.basics.stopping import SIGNALS, block_signals
 from gpubench.node.launch.channel import Channel, make_socket_pair
 from gpubench.node.launch.fork_server import make_gpubench_environment
 from gpubench.node.limits.guardian import (
-    Answer,
     Done,
     GpuLimit,
     GuardedGpu,
     GuardGpus,
+    LimitAnswer,
+    LimitRequest,
     Refused,
-    Request,
     SetLimits,
     read_answer,
 )
@@ -81,7 +81,7 @@ class LimitGuard:
             raise UnusableError(trouble)
         self._end()
 
-    def _ask(self, request: Request) -> None:
+    def _ask(self, request: LimitRequest) -> None:
         with contextlib.suppress(OSError):  # that it is gone is seen by its answer
             self._control.send(request)
         match self._receive():
@@ -93,7 +93,7 @@ class LimitGuard:
                 trouble = self._put_back() or "all GPUs are as before"
                 raise UnusableError(f"the process that sets limits on GPUs was killed: {trouble}")
 
-    def _receive(self) -> Answer | None:
+    def _receive(self) -> LimitAnswer | None:
         """None: the guardian is gone, or hangs."""
         with contextlib.suppress(OSError):
             received = self._control.receive(ANSWER_S)

@@ -62,31 +62,31 @@ class GpuLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sm_clock_limit_mhz: int | None
 
 
-class _Request(Struct, frozen=True, forbid_unknown_fields=True, tag_field="request"):
+class _LimitRequest(Struct, frozen=True, forbid_unknown_fields=True, tag_field="request"):
     """What the sweep asks."""
 
 
-class _Answer(Struct, frozen=True, forbid_unknown_fields=True, tag_field="answer"):
+class _LimitAnswer(Struct, frozen=True, forbid_unknown_fields=True, tag_field="answer"):
     """What the guardian answers."""
 
 
-class GuardGpus(_Request, frozen=True, kw_only=True, tag="guard"):
+class GuardGpus(_LimitRequest, frozen=True, kw_only=True, tag="guard"):
     """The first request: what may be changed."""
 
     gpus: tuple[GuardedGpu, ...]
 
 
-class SetLimits(_Request, frozen=True, kw_only=True, tag="set"):
+class SetLimits(_LimitRequest, frozen=True, kw_only=True, tag="set"):
     """Before a trial begins."""
 
     limits: tuple[GpuLimit, ...]
 
 
-class Done(_Answer, frozen=True, kw_only=True, tag="done"):
+class Done(_LimitAnswer, frozen=True, kw_only=True, tag="done"):
     """It is so, and was read back; at the end: all is as before."""
 
 
-class Refused(_Answer, frozen=True, kw_only=True, tag="refused"):
+class Refused(_LimitAnswer, frozen=True, kw_only=True, tag="refused"):
     """It is not; at the end: something is not as before."""
 
     reason: str
@@ -94,10 +94,10 @@ class Refused(_Answer, frozen=True, kw_only=True, tag="refused"):
     """Whether this user may not set it."""
 
 
-Request = GuardGpus | SetLimits
-Answer = Done | Refused
-read_request: Callable[[Any], Request] = make_converter(Request)
-read_answer: Callable[[Any], Answer] = make_converter(Answer)
+LimitRequest = GuardGpus | SetLimits
+LimitAnswer = Done | Refused
+read_request: Callable[[Any], LimitRequest] = make_converter(LimitRequest)
+read_answer: Callable[[Any], LimitAnswer] = make_converter(LimitAnswer)
 
 
 class Guardian:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.linux import read_boot_id
-from gpubench.basics.litter import make_temporary_path
+from gpubench.basics.litter import make_temporary_path, remove_abandoned_files
 from gpubench.node.locks import SweepLocks
 from gpubench.node.watch.nvml import Nvml, NvmlError, NvmlSetter, open_nvml_setter
 from gpubench.node.watch.nvml_calls import POWER_LIMIT
@@ -72,19 +73,22 @@ def keep_settings(kept: KeptSettings) -> None:
         ) from None
 
 
-def put_back(nvml: NvmlSetter, kept: KeptSettings) -> None:
-    """Sets a GPU as it was, reads that back, and forgets it. Raises NvmlError where it can't be.
+def put_back(nvml: NvmlSetter, kept: KeptSettings) -> bool:
+    """Sets a GPU as it was, reads that back, and forgets it; whether anything had to be set.
 
-    What somebody else has set since stays.
+    What somebody else has set since stays. Raises NvmlError where it can't be set.
     """
-    if kept.boot == read_boot_id():
-        if kept.is_clock_limited:
-            nvml.free_clock(kept.uuid)
-        if (watts := find_power_to_set(nvml, kept, None)) is not None:
-            nvml.set_power_limit(kept.uuid, watts)
-            check_power_limit(nvml, kept.uuid, watts)
+    is_same_boot = kept.boot == read_boot_id()
+    watts = find_power_to_set(nvml, kept, None) if is_same_boot else None
+    has_clock_limit = is_same_boot and kept.is_clock_limited
+    if has_clock_limit:
+        nvml.free_clock(kept.uuid)
+    if watts is not None:
+        nvml.set_power_limit(kept.uuid, watts)
+        check_power_limit(nvml, kept.uuid, watts)
     _make_path(kept.uuid).unlink(missing_ok=True)
     _sync_folder(choose_state_folder())
+    return has_clock_limit or watts is not None
 
 
 def find_power_to_set(nvml: NvmlSetter, kept: KeptSettings, wanted: int | None) -> float | None:
@@ -108,7 +112,8 @@ def check_power_limit(nvml: Nvml, uuid: str, watts: float) -> None:
 
 
 def put_back_left_settings() -> list[LeftLimits]:
-    """Puts back what sweeps that are gone have left on GPUs of this machine; what came of each."""
+    """Puts back what sweeps that are gone have left on GPUs of this machine; what came of each that was changed."""
+    remove_abandoned_files(choose_state_folder(), time.time())
     uuids = [path.stem for path in sorted(choose_state_folder().glob("[!.]*.json"))]
     if not uuids:
         return []
@@ -129,10 +134,9 @@ def _put_back_if_left(nvml: NvmlSetter, uuid: str) -> LeftLimits | None:
         kept = convert_value(json.loads(_make_path(uuid).read_text()), KeptSettings)
         left = LeftLimits(uuid=uuid, power_limit_w=kept.power_limit_w, is_clock_limited=kept.is_clock_limited)
         try:
-            put_back(nvml, kept)
+            return left if put_back(nvml, kept) else None
         except NvmlError as error:
             return replace(left, trouble=str(error))
-        return left
     except FileNotFoundError:  # it has ended meanwhile
         return None
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Sweeps that limit made-up GPUs, each killed at a random moment: `python kills.py FOLDER COUNT SEED`.
+"""Sweeps that limit made-up GPUs, each killed at a random moment: `PYTHONPATH=tests python kills.py FOLDER COUNT SEED`.
 
 Each is a process of its own, with a guardian of its own; their driver is `file_nvml.py`. What runs in place of training
 is a script that takes 20 ms. Prints a line of JSON a sweep; `test_limits.py` judges them.
@@ -17,6 +17,27 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import psutil
+import scripted
+from benches import Heard
+from file_nvml import DriverFile
+
+from gpubench.basics.errors import GpubenchError
+from gpubench.basics.stopping import listen_for_stop_signals
+from gpubench.node.limits.kept import put_back_left_settings
+from gpubench.node.node import make_this_node
+from gpubench.plan.command_line import make_plan, read_experiment
+from gpubench.plan.sources import DiskSources
+from gpubench.plan.sweep_options import ExperimentOptions
+from gpubench.results.store import Results
+from gpubench.run import checks
+from gpubench.run.limits import Limits
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep import import_table_modules, measure_rounds
+from gpubench.run.sweep_state import SweepState
+from gpubench.run.unit_runner import UnitRunner
+from gpubench.schema.gpu_look import GpuLook
 
 TESTS = Path(__file__).parents[2]
 _NAMES = os.environ["CUDA_VISIBLE_DEVICES"].split(",") if "FILE_DRIVER" in os.environ else ()
@@ -48,24 +69,6 @@ def make_environment(folder: Path) -> dict[str, str]:
 
 def run_limited_sweep(results: Path, seconds: float = 0.02, **fields: str) -> int:
     """What `gpubench sweep` does from the look at the GPUs on; returns its exit code."""
-    import scripted
-    from benches import Heard
-
-    from gpubench.basics.errors import GpubenchError
-    from gpubench.basics.stopping import listen_for_stop_signals
-    from gpubench.node.node import make_this_node
-    from gpubench.plan.command_line import make_plan, read_experiment
-    from gpubench.plan.sources import DiskSources
-    from gpubench.plan.sweep_options import ExperimentOptions
-    from gpubench.results.store import Results
-    from gpubench.run import checks
-    from gpubench.run.limits import Limits
-    from gpubench.run.stored_plan import store_plan
-    from gpubench.run.sweep import measure_rounds
-    from gpubench.run.sweep_state import SweepState
-    from gpubench.run.unit_runner import UnitRunner
-    from gpubench.schema.gpu_look import GpuLook
-
     node, view = make_this_node(), Heard()
     options = {
         "model": "lenet",
@@ -106,11 +109,6 @@ AXES = {"gpu_ids": "0,0+1", "power_limit_w": "200,300,450", "sm_clock_limit_mhz"
 
 def kill_at_random(folder: Path, moment: random.Random, life_s: float) -> dict[str, Any]:
     """One sweep, killed. What became of it, and of the GPUs."""
-    import psutil
-    from file_nvml import DriverFile
-
-    from gpubench.node.limits.kept import put_back_left_settings
-
     shutil.rmtree(folder / "results", ignore_errors=True)
     driver = DriverFile.create(folder / "driver.json", *GIVEN, FOREIGN, slow_s=0.01)
     before = {uuid: moment.choice([700_000, 650_500, 300_000]) for uuid in GIVEN}
@@ -168,8 +166,7 @@ def main() -> None:
     folder, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if "FILE_DRIVER" not in os.environ:
         os.execve(sys.executable, [sys.executable, *sys.argv], make_environment(folder))
-    from file_nvml import DriverFile
-
+    import_table_modules()  # which the first sweep alone would pay for
     DriverFile.create(folder / "driver.json", *GIVEN, FOREIGN)
     began = time.monotonic()
     if os.fork() == 0:

@@ -253,9 +253,17 @@ def leave(driver: DriverFile, **changes: object) -> None:
 
 def test_what_another_boot_has_set_the_driver_has_forgotten(driver: DriverFile) -> None:
     leave(driver, boot="another")
-    assert [left.trouble for left in put_back_left_settings()] == [""]
+    assert put_back_left_settings() == []
     assert driver.read_gpu(A)["limit_mw"] == 200_000, "somebody's own, since"
     assert list_kept() == []
+
+
+def test_what_an_administrator_has_repaired_is_forgotten(driver: DriverFile) -> None:
+    leave(driver)
+    driver.change(A, limit_mw=400_000)
+    sets = driver.read_gpu(A)["sets"]
+    assert put_back_left_settings() == []
+    assert (driver.read_gpu(A)["limit_mw"], driver.read_gpu(A)["sets"], list_kept()) == (400_000, sets, [])
 
 
 def test_a_file_that_nobody_understands_is_told_and_kept(driver: DriverFile) -> None:
@@ -396,7 +404,7 @@ def kill(folder: Path, count: int, seed: int) -> None:
         assert one["is_as_before"], one
         assert (one["trouble"], one["hanging"], one["foreign_sets"], one["files"]) == ([], 0, 0, []), one
         assert not one["kept"] or "and" in one["victim"], "of two, one that lives puts back"
-    assert any(one["was_changed"] for one in ended), "some were killed while a limit was set"
+    assert count < 20 or any(one["was_changed"] for one in ended), "some were killed while a limit was set"
 
 
 def test_few_random_kills(tmp_path: Path) -> None:
