@@ -68,9 +68,7 @@ def keep_settings(kept: KeptSettings) -> None:
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise UnusableError(
-            f"no limit is set, for what was set before can't be written to {path}: {error.strerror}"
-        ) from None
+        raise UnusableError(f"what was set before can't be written to {path}: {error.strerror}") from None
 
 
 def put_back(nvml: NvmlSetter, kept: KeptSettings) -> bool:
@@ -139,7 +137,7 @@ def _put_back_if_left(nvml: NvmlSetter, uuid: str) -> LeftLimits | None:
             return replace(left, trouble=str(error))
     except FileNotFoundError:  # it has ended meanwhile
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return LeftLimits(uuid=uuid, trouble=f"{_make_path(uuid)} can't be read: {error}")
     finally:
         lock.release()

@@ -67,7 +67,7 @@ def make_environment(folder: Path) -> dict[str, str]:
     }
 
 
-def run_limited_sweep(results: Path, seconds: float = 0.02, **fields: str) -> int:
+def run_limited_sweep(results: Path, seconds: float = 0.02, util_pct: float = 0.0, **fields: str) -> int:
     """What `gpubench sweep` does from the look at the GPUs on; returns its exit code."""
     node, view = make_this_node(), Heard()
     options = {
@@ -85,7 +85,7 @@ def run_limited_sweep(results: Path, seconds: float = 0.02, **fields: str) -> in
     store_plan(state)
     planned = state.list_planned_of_all_rounds()
     units = [item.unit for item in planned if item.state == "run"]
-    look = GpuLook(power_w=75.0, util_pct=0.0, compute=(), desktop=())
+    look = GpuLook(power_w=75.0, util_pct=util_pct, compute=(), desktop=())
     node.launcher = scripted.Scripted(lambda _: scripted.lasts(seconds))  # type: ignore[assignment]
     try:
         with listen_for_stop_signals([state.clean_up_before_exit]) as stop:

@@ -287,9 +287,11 @@ def test_gpus_of_other_machines_are_left_alone(driver: DriverFile, monkeypatch: 
 # ---- sweeps ----
 
 
-def sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str], **fields: str) -> tuple[int, str, list[Record]]:
+def sweep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], util_pct: float = 0.0, **fields: str
+) -> tuple[int, str, list[Record]]:
     """Exit code, what it said, its records."""
-    code = run_limited_sweep(tmp_path / "r", seconds=0.0, **fields)
+    code = run_limited_sweep(tmp_path / "r", 0.0, util_pct, **fields)
     folder = Results(tmp_path / "r")
     return code, capsys.readouterr().out, folder.read_records() if folder.folder.exists() else []
 
@@ -323,6 +325,15 @@ def test_a_limit_that_a_gpu_cannot_have_is_refused(
     code, said, records = sweep(tmp_path, capsys, **fields)
     assert (code, records) == (4, [])
     assert words in said
+    assert driver.read_gpu(A)["sets"] == 0
+
+
+def test_a_gpu_whose_processes_cannot_be_seen_is_not_changed_either(
+    driver: DriverFile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said, records = sweep(tmp_path, capsys, 40.0, power_limit_w="200")
+    assert (code, records) == (4, [])
+    assert "somebody else works on GPU 0, so its limits are not changed" in said
     assert driver.read_gpu(A)["sets"] == 0
 
 
