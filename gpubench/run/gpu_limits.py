@@ -77,23 +77,18 @@ def describe_missing_right(
     wanted: Mapping[str, WantedLimits], allowed: Mapping[str, AllowedLimits], reason: str
 ) -> str:
     """Why no limit is set, and what an administrator can do."""
-    power = [
-        make_setting_command(uuid, f"-pl {min(limits.power_w)}")
-        for uuid, limits in wanted.items()
-        if limits.power_w
-    ]
-    clock = [
+    how = []
+    if values := {watts for limits in wanted.values() for watts in limits.power_w}:
+        lowest = min(values)
+        uuids = [uuid for uuid, limits in wanted.items() if lowest in limits.power_w]
+        commands = " && ".join(make_setting_command(uuid, f"-pl {lowest}") for uuid in uuids)
+        how.append(f"power_limit_w={lowest} alone is measured after `{commands}`")
+    commands = " && ".join(
         make_setting_command(uuid, f"-lgc {ends[0]},{min(limits.clock_mhz)}")
         for uuid, limits in wanted.items()
         if limits.clock_mhz and (ends := allowed[uuid].clock_range_mhz)
-    ]
-    only = min((min(limits.power_w) for limits in wanted.values() if limits.power_w), default=None)
-    how = [f"power_limit_w={only} alone is measured after `{' && '.join(power)}`"] if power else []
-    how += (
-        [f"one clock limit is measured after `{' && '.join(clock)}`, without sm_clock_limit_mhz"]
-        if clock
-        else []
     )
+    how += [f"one clock limit is measured after `{commands}`, without sm_clock_limit_mhz"] if commands else []
     return (
         f"only root may set limits on GPUs ({reason}); where an administrator sets one, {', and '.join(how)}"
     )
