@@ -549,5 +549,14 @@ REPEATS = Column(
 )
 """Of tables alone: a line of trials.csv is one process."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+
+def make_printed_column(name: str) -> Column:
+    """The column of a figure that a command printed, which its user has named (`--metric`)."""
+    return Column(
+        name, "", "the last that the command printed of it; over processes their median", holds=Signed
+    )
+
+
 TABLE_BY_NAME: dict[str, Column] = {**BY_NAME, **{column.name: column for column in (*DERIVED, REPEATS)}}
 """Those that a table may have."""
