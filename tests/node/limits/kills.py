@@ -1,7 +1,8 @@
 """Sweeps that limit made-up GPUs, each killed at a random moment: `PYTHONPATH=tests python kills.py FOLDER COUNT SEED`.
 
 Each is a process of its own, with a guardian of its own; their driver is `file_nvml.py`. What runs in place of training
-is a script that takes 20 ms. Prints a line of JSON a sweep; `test_limits.py` judges them.
+is a script that takes 20 ms; with a fourth argument it is `gpubench sweep -- sleep 0.1`. Prints a line of JSON a sweep;
+`test_limits.py` judges them.
 """
 
 from __future__ import annotations
@@ -107,25 +108,41 @@ def run_limited_sweep(results: Path, seconds: float = 0.02, util_pct: float = 0.
 AXES = {"gpu_ids": "0,0+1", "power_limit_w": "200,300,450", "sm_clock_limit_mhz": "900"}
 
 
-def kill_at_random(folder: Path, moment: random.Random, life_s: float) -> dict[str, Any]:
-    """One sweep, killed. What became of it, and of the GPUs."""
+def start_sweep(folder: Path, *, is_command: bool) -> int:
+    """Starts one, with scripted trials, or `gpubench sweep` itself, whose trials are commands. Its process id."""
     shutil.rmtree(folder / "results", ignore_errors=True)
+    if pid := os.fork():
+        return pid
+    with (folder / "out").open("w") as out:
+        os.dup2(out.fileno(), 1)
+        os.dup2(out.fileno(), 2)
+    if is_command:
+        options = [
+            f"--{name.replace('_', '-')}={values}" for name, values in AXES.items() if name == "gpu_ids"
+        ]
+        options += [f"--set={name}={values}" for name, values in AXES.items() if name != "gpu_ids"]
+        options += ["--rounds=1", f"--out={folder / 'results'}", "--", "sleep", "0.1"]
+        os.execv(sys.executable, [sys.executable, "-m", "gpubench", "sweep", *options])
+    code = 99
+    with contextlib.suppress(Exception):
+        code = run_limited_sweep(folder / "results", **AXES)
+    os._exit(code)
+
+
+def kill_at_random(folder: Path, moment: random.Random, life_s: float, *, is_command: bool) -> dict[str, Any]:
+    """One sweep, killed. What became of it, and of the GPUs."""
     driver = DriverFile.create(folder / "driver.json", *GIVEN, FOREIGN, slow_s=0.01)
     before = {uuid: moment.choice([700_000, 650_500, 300_000]) for uuid in GIVEN}
     for uuid, limit in before.items():
         driver.change(uuid, limit_mw=limit)
     victim, delay_s = moment.choice(VICTIMS), moment.uniform(0, life_s)
-    pid = os.fork()
-    if pid == 0:
-        with (folder / "out").open("w") as out:
-            os.dup2(out.fileno(), 1)
-            code = 99
-            with contextlib.suppress(Exception):
-                code = run_limited_sweep(folder / "results", **AXES)
-            sys.stdout.flush()
-        os._exit(code)
+    pid = start_sweep(folder, is_command=is_command)
     time.sleep(delay_s)
-    guardians = psutil.Process(pid).children()
+    guardians = [
+        child
+        for child in psutil.Process(pid).children()
+        if "gpubench.node.limits.guardian" in child.cmdline()
+    ]
     targets: Sequence[tuple[Any, int]] = {
         "sweep": [(pid, signal.SIGKILL)],
         "guardian": [("guardian", signal.SIGKILL)],
@@ -163,19 +180,18 @@ def kill_at_random(folder: Path, moment: random.Random, life_s: float) -> dict[s
 
 def main() -> None:
     """Sweeps one after the other; the first is not killed, and tells how long one lasts."""
-    folder, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, count, seed, is_command = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), len(sys.argv) > 4
     if "FILE_DRIVER" not in os.environ:
         os.execve(sys.executable, [sys.executable, *sys.argv], make_environment(folder))
     import_table_modules()  # which the first sweep alone would pay for
     DriverFile.create(folder / "driver.json", *GIVEN, FOREIGN)
     began = time.monotonic()
-    if os.fork() == 0:
-        os._exit(run_limited_sweep(folder / "results", **AXES))
-    assert os.wait()[1] == 0
+    start_sweep(folder, is_command=is_command)
+    assert os.wait()[1] == 0, (folder / "out").read_text()
     life_s = time.monotonic() - began
     moment = random.Random(seed)
     for _ in range(count):
-        print(json.dumps(kill_at_random(folder, moment, life_s)), flush=True)
+        print(json.dumps(kill_at_random(folder, moment, life_s, is_command=is_command)), flush=True)
 
 
 if __name__ == "__main__":

@@ -374,19 +374,29 @@ def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_the_commands_themselves_limit_and_repair(driver: DriverFile, tmp_path: Path) -> None:
-    """Without CUDA no trial trains: it fails after its GPU was limited."""
-    options = ["--model", "lenet", "--variant", "synthetic", "--gpus", "2", "--rounds", "1"]
-    options += ["--out", str(tmp_path / "r")]
+    def sweep_under(limits: str) -> subprocess.CompletedProcess[str]:
+        options = [
+            "--gpus",
+            "2",
+            "--rounds",
+            "1",
+            "--out",
+            str(tmp_path / "r"),
+            "--set",
+            f"power_limit_w={limits}",
+        ]
+        return run_command("sweep", *options, "--", "sleep", "0.1")
+
     leave(driver)
-    done = run_command("sweep", *options, "--set", "power_limit_w=200,300")
-    assert done.returncode == 1, done.stderr
+    done = sweep_under("200,300")
+    assert done.returncode == 0, done.stderr
     assert f"{A} was left with a sweep's limits; it is set as before again: 650.5 W" in done.stderr
     assert "GPU 0 is limited for its trials (power 200 W and 300 W); afterwards 650.5 W" in done.stderr
     records = Results(tmp_path / "r").read_records()
     assert {record.trial["power_limit_w"] for record in records} == {200, 300}
     assert all(r.environment["gpu_power_limit_w"] == r.trial["power_limit_w"] for r in records)
     assert is_as_before(driver)
-    refused = run_command("sweep", *options, "--set", "power_limit_w=100")
+    refused = sweep_under("100")
     assert (refused.returncode, refused.stderr.count("takes a power_limit_w of 200 to 700 W, not 100")) == (
         4,
         1,
@@ -403,10 +413,10 @@ def test_the_commands_themselves_limit_and_repair(driver: DriverFile, tmp_path: 
 # ---- kills at random moments ----
 
 
-def kill(folder: Path, count: int, seed: int) -> None:
+def kill(folder: Path, count: int, *arguments: str) -> None:
     """So many sweeps. None leaves a limit changed, whoever is killed."""
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("kills.py")), str(folder), str(count), str(seed)],
+        [sys.executable, str(Path(__file__).with_name("kills.py")), str(folder), str(count), *arguments],
         env=make_environment(folder), capture_output=True, text=True, check=True,
     )  # fmt: skip
     ended = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -419,10 +429,15 @@ def kill(folder: Path, count: int, seed: int) -> None:
 
 
 def test_few_random_kills(tmp_path: Path) -> None:
-    kill(tmp_path, 6, 1)
+    kill(tmp_path, 6, "1")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_two_hundred_random_kills(tmp_path: Path, seed: int) -> None:
-    kill(tmp_path, 20, seed)
+    kill(tmp_path, 20, str(seed))
+
+
+@pytest.mark.slow
+def test_random_kills_of_the_command_itself(tmp_path: Path) -> None:
+    kill(tmp_path, 20, "3", "gpubench sweep")
