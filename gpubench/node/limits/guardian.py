@@ -23,6 +23,7 @@ from gpubench.basics.linux import read_boot_id
 from gpubench.node.launch.channel import Channel
 from gpubench.node.limits.kept import (
     KeptSettings,
+    check_nothing_kept,
     check_power_limit,
     find_power_to_set,
     keep_settings,
@@ -118,6 +119,7 @@ class Guardian:
         if self._locks.take_free([make_lock_name(gpu.uuid) for gpu in gpus]):
             raise UnusableError("another sweep sets limits on the same GPU: wait for its end")
         for gpu in gpus:
+            check_nothing_kept(gpu.uuid)
             self._wait_until_free(gpu.uuid)
             before = self._nvml.ask(POWER_LIMIT, gpu.uuid) if gpu.power_limits_w else None
             kept = KeptSettings(

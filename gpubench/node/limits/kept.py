@@ -71,6 +71,14 @@ def keep_settings(kept: KeptSettings) -> None:
         raise UnusableError(f"what was set before can't be written to {path}: {error.strerror}") from None
 
 
+def check_nothing_kept(uuid: str) -> None:
+    """Raises UnusableError where a GPU still has limits of a sweep that is gone: what it has now is not to be kept."""
+    if _make_path(uuid).exists():
+        raise UnusableError(
+            f"{uuid} has limits that a killed sweep has left: gpubench doctor says why they are still set"
+        )
+
+
 def put_back(nvml: NvmlSetter, kept: KeptSettings) -> bool:
     """Sets a GPU as it was, reads that back, and forgets it; whether anything had to be set.
 

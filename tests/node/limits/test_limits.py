@@ -274,6 +274,17 @@ def test_a_file_that_nobody_understands_is_told_and_kept(driver: DriverFile) -> 
     assert "then remove that file" in left.remedy
 
 
+def test_what_a_sweep_has_left_is_not_taken_for_what_was_set_before(driver: DriverFile) -> None:
+    leave(driver)
+    driver.inject(**{SET_POWER: [{"at": "every", "error": pynvml.NVML_ERROR_UNKNOWN}]})
+    assert [left.trouble for left in put_back_left_settings()] == ["power limit: Unknown Error"]
+    with pytest.raises(Unmeasured, match="has limits that a killed sweep has left: gpubench doctor says why"):
+        LimitGuard({A: WANTED[A]})
+    driver.inject()
+    assert [left.trouble for left in put_back_left_settings()] == [""]
+    assert is_as_before(driver)
+
+
 def test_gpus_of_other_machines_are_left_alone(driver: DriverFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home may be shared by hosts."""
     leave(driver)
