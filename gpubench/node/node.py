@@ -25,7 +25,9 @@ from gpubench.node.launch import scratch, user_code_probe
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError
 from gpubench.node.locks import SweepLocks
-from gpubench.node.watch import host_load, idle
+from gpubench.node.watch import host_load, idle, metrics
+from gpubench.node.watch.meters.meter import Meter
+from gpubench.node.watch.meters.sampling import open_meters
 from gpubench.node.watch.nvml import Nvml, explain_lost_gpu, list_gpus_lost_at_start, open_nvml
 from gpubench.node.watch.watcher import make_watchers
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -47,6 +49,8 @@ class Node:
     """Starts its trials, from `start_fork_server` on."""
     gpu_locks: SweepLocks | None = None
     """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
+    meters: Sequence[Meter] = ()
+    """Of power outside of the GPU: what is read while a unit runs."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
     _compiled: Path | None = None
@@ -110,6 +114,11 @@ class Node:
 
     # ---- trials ----
 
+    @property
+    def wait_for_meters_s(self) -> float:
+        """How long each unit waits at its end for meters that show late what was drawn."""
+        return metrics.LATE_S if any(meter.is_late for meter in self.meters) else 0.0
+
     def run_unit(
         self,
         orders: Sequence[TrialOrder],
@@ -134,7 +143,10 @@ class Node:
             return run_attempt(
                 placed,
                 make_watchers(
-                    self.nvml, self.machine, [(order.gpu_uuids, order.cpu_ids) for order in placed]
+                    self.nvml,
+                    self.machine,
+                    [(order.gpu_uuids, order.cpu_ids) for order in placed],
+                    meters=self.meters,
                 ),
                 self.launcher,
                 timeout_s=timeout_s,
@@ -158,10 +170,15 @@ class Node:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_this_node() -> Node:
-    """The node that the sweep itself runs on."""
+def make_this_node(meters: Sequence[str] = ()) -> Node:
+    """The node that the sweep itself runs on. `meters`: as `--meter` names them; raises UsageError, UnusableError."""
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.make_machine(nvml), gpu_locks=SweepLocks())
+    return Node(
+        nvml=nvml,
+        machine=environment.make_machine(nvml),
+        gpu_locks=SweepLocks(),
+        meters=open_meters(meters),
+    )
 
 
 def _place_order_in_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:

@@ -11,7 +11,7 @@ from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_record_stale
-from gpubench.record import energy_figures, gpu_figures, host_figures
+from gpubench.record import energy_figures, gpu_figures, host_figures, meter_figures
 from gpubench.record.epochs import collect_finished_segments, find_common_measured_span
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.record.host_figures import compute_tree_cpu_s
@@ -48,6 +48,7 @@ EXPLAINED_COLUMNS = tuple(
             *gpu_figures.COLUMNS,
             *energy_figures.COLUMNS,
             *host_figures.COLUMNS,
+            *meter_figures.COLUMNS,
         )
     )
 )

@@ -266,7 +266,8 @@ class SweepState:
         for unit in units:
             of_jobs = [next(guesses) for _ in unit.jobs]
             estimate = TimeEstimate(
-                sum(each.seconds for each in of_jobs), all(each.known for each in of_jobs)
+                sum(each.seconds for each in of_jobs) + self.runner.node.wait_for_meters_s,
+                all(each.known for each in of_jobs),
             )
             if unit.unit_id in self._took:  # in the next round it takes as long
                 estimate = TimeEstimate(self._took[unit.unit_id], True)

@@ -346,6 +346,17 @@ class CpuSpeedColumns:
     cpu_speed_pct: Above0 | None = column(
         "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
     )
+    rapl_power_w: Amount | None = column(
+        "W", "mean power of the CPUs' packages and their memory, by RAPL (`--meter rapl`)", "RAPL W"
+    )
+    rapl_energy_j: Amount | None = column("J", "the same per measured epoch", "RAPL J")
+    meter_power_w: Amount | None = column(
+        "W", "mean power by the external meter: all that it measures, of a group all jobs together", "meter W"
+    )
+    meter_energy_j: Amount | None = column(
+        "J", "the same per measured epoch; empty for jobs of a group", "meter J"
+    )
+    meter_source: Text | None = column("", "which meter that was", "meter")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -53,7 +53,19 @@ def run_attempt(
                     job.forced = INTERRUPTED
 
     call_all_then_raise([train, *(job.end_and_clean_up for job in jobs)])
+    if all(job.has_all_results and not job.forced for job in jobs):
+        _read_late_meters(jobs, should_stop)
     return [job.make_attempt() for job in jobs]
+
+
+def _read_late_meters(jobs: Sequence[RunningJob], should_stop: Callable[[], bool]) -> None:
+    """Goes on reading meters that show late what was drawn. Whoever stops the sweep meanwhile has the trial without."""
+    until = max(job.watcher.meters_until for job in jobs)
+    while time.monotonic() < until and not should_stop():
+        for job in jobs:
+            job.watcher.sample_after_trial()
+        wake = min(until, *(job.watcher.next_deadline() for job in jobs))
+        time.sleep(max(0.0, wake - time.monotonic()))
 
 
 def _is_ended_by_stop_signal(job: RunningJob) -> bool:
