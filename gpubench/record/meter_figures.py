@@ -141,7 +141,8 @@ def _make_energy_column(kind: str) -> Callable[[WatchedTrial], SourcedFigure]:
 
 def _find_meter_name(watched: WatchedTrial) -> SourcedFigure:
     meter = _find_meter(watched, "meter")
-    return replace(_compute_energy(watched, meter), value=meter.name)
+    series = watched.samples.find_series(meter.metric)
+    return SourcedFigure(meter.name, meter.name, meter.period_s, len(series.times), series.gaps)
 
 
 COLUMNS: dict[str, Callable[[WatchedTrial], SourcedFigure]] = {

@@ -356,7 +356,7 @@ class CpuSpeedColumns:
     meter_energy_j: Amount | None = column(
         "J", "the same per measured epoch; empty for jobs of a group", "meter J"
     )
-    meter_source: Text | None = column("", "which meter that was", "meter")
+    meter_source: Text | None = column("", "which external meter was read", "meter")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

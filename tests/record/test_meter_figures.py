@@ -162,7 +162,8 @@ def test_what_a_meter_does_not_tell_is_empty_with_the_reason(
 ) -> None:
     got = figures(samples(), PLUG)
     assert got.missing["meter_power_w"] == reason
-    assert got.result["meter_power_w"] is got.result["meter_energy_j"] is got.result["meter_source"] is None
+    assert got.result["meter_power_w"] is got.result["meter_energy_j"] is None
+    assert got.result["meter_source"] == PLUG.name
     assert not isinstance(encode_reason(reason), str) or encode_reason(reason) != reason, (
         "records hold a code"
     )
@@ -198,8 +199,7 @@ def test_a_meter_that_tells_nothing_but_zero_is_not_believed() -> None:
 # ---------------------------------------------------------------- over a sweep, on a clock of the meter's own
 
 
-@pytest.mark.parametrize("drift", [0.0, 1e-4, -1e-4, 1e-3])
-@pytest.mark.parametrize("delay_s", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize(("drift", "delay_s"), [(0.0, 0.0), (1e-4, 5.0), (-1e-4, 1.0), (1e-3, 3.0)])
 def test_trials_of_a_long_sweep_by_a_meter_whose_clock_drifts(drift: float, delay_s: float) -> None:
     """Eight hours: at 1,000 ppm it is half a minute off in the end. Lines come up to 0.2 s late."""
     random = np.random.default_rng(1)
