@@ -19,7 +19,7 @@ MOST_S = 6.0
 _WIDTHS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)
 """Means over these are tried."""
 _COARSE_S, _FINE_S = 0.1, 0.01
-"""StepCurve between the delays that are tried: all of them, and those around the best."""
+"""From one delay that is tried to the next: of all, and of those around the best."""
 _LEAST_ERROR_S = 0.05
 """The edges of a reference that is sampled ten times a second are known no better."""
 _SURE = 20.0

@@ -64,10 +64,11 @@ def figures(*args, **kw) -> WatchedFigures:  # type: ignore[no-untyped-def]
 
 def test_rapl_is_integrated_as_it_is() -> None:
     times = np.arange(BEGUN, 108.0, 0.1)
-    got = figures(add(Samples(), RAPL.metric, times, average(times, 0.1)), RAPL)
-    assert got.result["rapl_energy_j"] == pytest.approx(TRUE_J / 2, rel=0.01)
-    assert got.result["rapl_power_w"] == pytest.approx(TRUE_J / 4, rel=0.01)
-    assert got.provenance["rapl_power_w"] == {"source": "rapl", "period_s": 0.1, "samples": 40, "gaps": 0}
+    whole = (Window(101.2, 107.0, 1, True, 2.0),)
+    got = figures(add(Samples(), RAPL.metric, times, average(times, 0.1)), RAPL, windows=whole)
+    assert got.result["rapl_energy_j"] == pytest.approx((IDLE_W + LOAD_W) * 5.8 / 2, rel=0.001)
+    assert got.result["rapl_power_w"] == pytest.approx(IDLE_W + LOAD_W, rel=0.001)
+    assert got.provenance["rapl_power_w"] == {"source": "rapl", "period_s": 0.1, "samples": 58, "gaps": 0}
     assert got.missing["meter_power_w"] == REASONS["no-meter"]
 
 
@@ -153,6 +154,7 @@ def test_a_group_s_meter_shows_all_of_it() -> None:
     [
         (lambda: Samples(), format_reason("few-readings", 0)),
         (lambda: plugged(last=103.5), format_reason("few-readings", 7)),
+        (lambda: plugged(last=104.0), REASONS["meter-apart"]),
         (lambda: plugged(load_w=0.0), REASONS["meter-apart"]),
         (lambda: plugged(last=107.5), format_reason("gap", 1.25)),
     ],

@@ -65,6 +65,7 @@ def test_all_jobs_of_a_unit_have_the_same_readings_and_it_is_asked_ten_times_a_s
         assert (of.name, of.metric, of.is_late, of.is_shared) == (meter.name, "meter_w", True, True)
     (alone,) = side_by_side(clock, meter, [])
     assert [meter.is_shared for meter in alone.make_watched().meters] == [False]
+    assert meter.looks == 1, "for each unit it begins anew"
 
 
 @pytest.mark.parametrize(("is_late", "gpus"), [(True, []), (True, [G0]), (False, [])])

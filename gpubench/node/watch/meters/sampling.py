@@ -32,7 +32,7 @@ def open_meters(texts: Sequence[str]) -> list[Meter]:
         if kind not in METERS or (kind == "rapl") != (text == kind):
             raise UsageError(f"--meter {text!r}: give rapl, csv:PATH or http://HOST/PATH")
         meters.append(METERS[kind](text))
-        if [meter.metric for meter in meters].count(meters[-1].metric) > 1:
+        if len({meter.metric for meter in meters}) < len(meters):
             raise UsageError(
                 f"--meter {text}: rapl and one other meter can be read; a CSV may hold the sum of several"
             )
