@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -62,6 +63,15 @@ def figures(*args, **kw) -> WatchedFigures:  # type: ignore[no-untyped-def]
     return compute_watched_figures(trial(*args, **kw))
 
 
+def read_delay_s(got: WatchedFigures, shown_by: str) -> float:
+    """How late the meter was, as it is told of its power. `shown_by`: what has the edges."""
+    source = got.provenance["meter_power_w"]["source"]
+    told = re.fullmatch(rf"{PLUG.name}, (\S+) ± (\S+) s late by the edges of {shown_by}", source)
+    assert told, source
+    assert 0.05 <= float(told[2]) < 0.5
+    return float(told[1])
+
+
 def test_rapl_is_integrated_as_it_is() -> None:
     times = np.arange(BEGUN, 108.0, 0.1)
     whole = (Window(101.2, 107.0, 1, True, 2.0),)
@@ -104,13 +114,11 @@ def test_a_load_that_is_more_than_the_windows_is_aligned_by_the_cpus() -> None:
     times = np.arange(96.0, LAST, 0.5)
     watts = 80 + 20 * (at(times - 1.5) - at(times - 2.5))
     samples = add(Samples(), PLUG.metric, times, watts)
-    polls = np.arange(96.0, LAST, 0.1)
+    polls = 96.0 + np.cumsum(np.random.default_rng(3).choice([0.05, 0.1, 0.3], 140))  # of a busy watcher
     add(samples, metrics.CPU_LOAD, polls, at(polls))
     got = figures(samples, PLUG)
     assert got.result["meter_power_w"] == pytest.approx(400, rel=0.02)
-    assert got.provenance["meter_power_w"]["source"] == (
-        "http://plug/status, 1.75 ± 0.05 s late by the edges of the CPUs' load"
-    )
+    assert read_delay_s(got, "the CPUs' load") == pytest.approx(1.75, abs=0.03)
 
 
 @pytest.mark.parametrize("series", [metrics.POWER, "power_buffer_w"])
@@ -129,10 +137,7 @@ def test_by_the_power_of_its_gpus_together(series: str) -> None:
         add(samples, series, fine[seen] + 0.02, watts[gpu][seen], str(gpu))
     got = figures(samples, PLUG, gpus=("0", "1"))
     assert got.result["meter_power_w"] == pytest.approx((at(107.0) - at(103.0)) / 4, rel=0.02)
-    name, rest = got.provenance["meter_power_w"]["source"].split(", ")
-    assert name == PLUG.name
-    assert float(rest.split()[0]) == pytest.approx(4.25, abs=0.06)
-    assert rest.endswith("s late by the edges of the GPUs' power")
+    assert read_delay_s(got, "the GPUs' power") == pytest.approx(4.25, abs=0.06)
 
 
 def test_gpu_power_that_has_a_hole_is_no_reference() -> None:
@@ -220,13 +225,13 @@ def test_trials_of_a_long_sweep_by_a_meter_whose_clock_drifts(drift: float, dela
         (watched,) = reader.add_to(samples, is_shared=False)
         got = figures(samples, watched)
         assert got.result["meter_energy_j"] == pytest.approx(TRUE_J / 2, rel=0.02)
-        source = got.provenance["meter_energy_j"]["source"]
-        late_s = float(source.split(", ")[1].split()[0])
-        assert late_s == pytest.approx(delay_s + 0.25, abs=0.1)
+        assert read_delay_s(got, "the trial's windows") == pytest.approx(delay_s + 0.25, abs=0.1)
 
 
 def test_a_clock_that_goes_back_leaves_a_gap_and_the_series_in_order() -> None:
-    items = [Reading(at, 100.0, arrived) for at, arrived in ((5, 10), (6, 11), (3, 12), (4, 13), (7, 14))]
+    items = [
+        Reading(at, 100.0, arrived) for at, arrived in ((5, 10), (5, 10), (6, 11), (3, 12), (4, 13), (7, 14))
+    ]
     reader, samples = (
         MeterReader([RecordedMeter([*items, Unmeasured("silent")])], itertools.count().__next__),
         Samples(),
@@ -235,7 +240,7 @@ def test_a_clock_that_goes_back_leaves_a_gap_and_the_series_in_order() -> None:
     reader.add_to(samples, is_shared=False)
     series = samples.find_series(PLUG.metric)
     assert series.times == sorted(series.times)
-    assert len(series.times) == 3
+    assert len(series.times) == 4, "of two that have the same time both are kept"
     assert (series.gaps, series.reason) == (3, "silent")
     reader.add_to(samples, is_shared=False)
-    assert len(samples.find_series(PLUG.metric).times) == 3, "a second look adds nothing"
+    assert len(samples.find_series(PLUG.metric).times) == 4, "a second look adds nothing"

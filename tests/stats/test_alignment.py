@@ -148,9 +148,9 @@ def test_whatever_the_load_energy_is_right_within_2_pct(
 
 
 def test_the_uncertainty_is_that_of_many_such_records() -> None:
-    """The true delay lies within it nine times of ten at least, and it is at most three times as wide as needed."""
+    """It has the true delay in 95 of 100, and is at most half as wide again as it need be."""
     apart, told, gains = [], [], []
-    for seed in range(60):
+    for seed in range(100):
         trial = Trial(delay_s=2.0, load_w=20.0, noise_w=2.0, period_s=0.5, seed=seed)
         alignment = align_meter(trial.meter(), trial.reference())
         assert alignment is not None
@@ -158,8 +158,8 @@ def test_the_uncertainty_is_that_of_many_such_records() -> None:
         told.append(alignment.error_s)
         gains.append(alignment.gain)
         assert 0.8 < alignment.share < 1
-    assert np.mean(np.array(apart) <= np.array(told)) >= 0.9
-    assert np.median(told) <= 3 * np.quantile(apart, 0.95)
+    assert np.mean(np.array(apart) <= np.array(told)) >= 0.93
+    assert np.median(told) <= 1.5 * np.quantile(apart, 0.95)
     assert np.mean(gains) == pytest.approx(20.0, rel=0.015)
 
 
