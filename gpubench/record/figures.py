@@ -20,8 +20,6 @@ COLUMNS: dict[str, Callable[[WatchedTrial], SourcedFigure]] = {
     **meter_figures.COLUMNS,
 }
 """Column -> what makes it."""
-OF_HOSTS = frozenset({*host_figures.COLUMNS, *meter_figures.COLUMNS})
-"""Those whose readings are not of each GPU."""
 OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
 """Columns that say, where jobs share a GPU, that they are of all of them."""
 
@@ -81,16 +79,20 @@ def compute_watched_figures(watched: WatchedTrial) -> WatchedFigures:
             continue
         if figure.by_gpu:
             seen.joules_by_gpu[column] = watched.key_by_uuid(figure.by_gpu)
+        # Readings that watchers came too late for are gaps, too: of each node its GPUs', or its host's. No meter's
+        # reading is lost by that.
+        late = 0
+        if column not in meter_figures.COLUMNS:
+            late = sum(
+                part.count_missed_slots(figure.period_s)
+                * (1 if column in host_figures.COLUMNS else len(part.gpus))
+                for part in watched.hosts
+            )
         facts = {
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            # Readings that watchers came too late for are gaps, too: of each node its GPUs', or its host's.
-            "gaps": figure.gaps
-            + sum(
-                part.count_missed_slots(figure.period_s) * (1 if column in OF_HOSTS else len(part.gpus))
-                for part in watched.hosts
-            ),
+            "gaps": figure.gaps + late,
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             seen.whole_provenance[column] = facts

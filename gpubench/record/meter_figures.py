@@ -28,8 +28,8 @@ _MAX_GAP_STEPS, _MAX_GAP_S = 2.5, 1.0
 
 def _compute_energy(watched: WatchedTrial, meter: WatchedMeter) -> SourcedFigure:
     """Joules of all measured windows. Raises Unmeasured."""
-    series = watched.samples.find_series(meter.metric)
-    if len(series.times) < _FEWEST or series.times[0] == series.times[-1]:
+    measured, series = watched.measured, watched.samples.find_series(meter.metric)
+    if len(series.times) < _FEWEST:
         raise Unmeasured(series.reason or format_reason("few-readings", len(series.times)))
     readings = StepCurve(np.array(series.times), np.array(series.values))
     max_gap_s = max(_MAX_GAP_STEPS * readings.step_s, _MAX_GAP_S)
@@ -38,8 +38,8 @@ def _compute_energy(watched: WatchedTrial, meter: WatchedMeter) -> SourcedFigure
         alignment, shown_by = _align(readings, watched)
         late_s = alignment.delay_s
         source += f", {late_s:.2f} ± {alignment.error_s:.2f} s late by the edges of {shown_by}"
-    windows = [replace(w, t0=w.t0 + late_s, t1=w.t1 + late_s) for w in watched.measured]
-    joules = sum(series.integrate(w.t0, w.t1, max_gap_s) for w in windows)
+    windows = [replace(w, t0=w.t0 + late_s, t1=w.t1 + late_s) for w in measured]
+    joules = sum(series.integrate(w.t0, w.t1, max_gap_s) for w in windows)  # covered, or raises
     if alignment is not None:
         joules = _sum_aligned_joules(watched, alignment)
     if joules <= 0:

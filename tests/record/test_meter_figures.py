@@ -176,6 +176,23 @@ def test_what_a_meter_does_not_tell_is_empty_with_the_reason(
     )
 
 
+def test_a_trial_that_came_to_no_window_has_no_figure() -> None:
+    got = figures(plugged(), PLUG, windows=())
+    assert got.missing["meter_power_w"] == got.missing["meter_energy_j"] == REASONS["before-window"]
+
+
+def test_slots_that_a_busy_watcher_missed_and_gaps_beside_the_window_are_no_doubt_about_the_trial() -> None:
+    """No line of a CSV and no counter is lost by them."""
+    samples = plugged()
+    for _ in range(50):
+        samples.note_gap(PLUG.metric, "silent")
+    late = [(metrics.RATES_S, [103 + k / 10 for k in range(30)])]
+    seen = trial(samples, replace(PLUG, period_s=metrics.RATES_S))
+    got = compute_watched_figures(replace(seen, skipped=late))
+    assert got.provenance["meter_power_w"]["gaps"] == 50
+    assert got.result["meter_power_w"] == pytest.approx(TRUE_J / 4, rel=0.02)
+
+
 def test_the_meter_s_own_words_are_the_reason_where_it_failed() -> None:
     samples = Samples()
     samples.note_gap(PLUG.metric, "no answer: Connection refused")
@@ -228,19 +245,28 @@ def test_trials_of_a_long_sweep_by_a_meter_whose_clock_drifts(drift: float, dela
         assert read_delay_s(got, "the trial's windows") == pytest.approx(delay_s + 0.25, abs=0.1)
 
 
+@pytest.mark.parametrize("per_s", [1, 2, 10])
+def test_times_in_whole_seconds_will_do(per_s: int) -> None:
+    times = np.arange(BEGUN + 0.03, LAST, 1 / per_s)
+    watts = average(times - 2.0, 1.0)
+    readings = [Reading(t // 1, watt, t + 0.02) for t, watt in zip(times, watts, strict=True)]
+    reader, samples = MeterReader([RecordedMeter(list(readings))], lambda: 0.0), Samples()
+    reader.read_all()
+    (watched,) = reader.add_to(samples, is_shared=False)
+    assert figures(samples, watched).result["meter_energy_j"] == pytest.approx(TRUE_J / 2, rel=0.03)
+
+
 def test_a_clock_that_goes_back_leaves_a_gap_and_the_series_in_order() -> None:
-    items = [
-        Reading(at, 100.0, arrived) for at, arrived in ((5, 10), (5, 10), (6, 11), (3, 12), (4, 13), (7, 14))
-    ]
-    reader, samples = (
-        MeterReader([RecordedMeter([*items, Unmeasured("silent")])], itertools.count().__next__),
-        Samples(),
-    )
+    told = ((5, 10, 100.0), (5, 11, 200.0), (6, 12, 100.0), (3, 13, 100.0), (4, 14, 100.0), (7, 15, 100.0))
+    items = [Reading(at, watts, arrived) for at, arrived, watts in told]
+    meter = RecordedMeter([*items, Unmeasured("silent")])
+    reader, samples = MeterReader([meter], itertools.count().__next__), Samples()
     reader.read_all()
     reader.add_to(samples, is_shared=False)
     series = samples.find_series(PLUG.metric)
     assert series.times == sorted(series.times)
-    assert len(series.times) == 4, "of two that have the same time both are kept"
+    assert len(series.times) == 3
+    assert series.values[0] == 150, "two that have the same time are one"
     assert (series.gaps, series.reason) == (3, "silent")
     reader.add_to(samples, is_shared=False)
-    assert len(samples.find_series(PLUG.metric).times) == 4, "a second look adds nothing"
+    assert len(samples.find_series(PLUG.metric).times) == 3, "a second look adds nothing"

@@ -159,6 +159,7 @@ def test_a_file_that_is_replaced_or_cut_short_is_read_on(tmp_path: Path) -> None
         ("1,many", "no number: 'many'"),
         ("1", "too few cells"),
         ("yesterday,10", "no time: 'yesterday'"),
+        ("nan,10", "no time: 'nan'"),
         ("1,nan", "told nan W"),
         ("1,1e30", "told 1e.30 W"),
         ("\x00\xff,", "no number"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import math
 import os
 import re
 import stat
@@ -118,7 +120,7 @@ class GrowingCsv:
 
     def _take_layout(self, cells: Sequence[str]) -> bool:
         """Learns from the first line which cells are what; whether that is a header. Raises ValueError."""
-        if not _has_number(cells):
+        if not _is_number(cells[-1]):
             return self._take_header(cells)
         if len(cells) > 2:
             raise ValueError("it has no header, and more columns than time and watts")
@@ -146,9 +148,9 @@ def _split_cells(line: str) -> list[str]:
     return [cell.strip().strip('"') for cell in line.split(mark)]
 
 
-def _has_number(cells: Sequence[str]) -> bool:
+def _is_number(cell: str) -> bool:
     try:
-        _parse_number(cells[-1])
+        _parse_number(cell)
     except ValueError:
         return False
     return True
@@ -169,14 +171,12 @@ def _parse_number(cell: str) -> float:
 
 def _parse_time(cell: str) -> float:
     """Seconds since 1970, or of the meter's own clock. Raises ValueError."""
-    try:
-        return _parse_number(cell)
-    except ValueError:
-        pass
-    try:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(seconds := _parse_number(cell)):
+            return seconds
+    with contextlib.suppress(ValueError):
         return datetime.datetime.fromisoformat(cell.replace("/", "-")).timestamp()
-    except ValueError:
-        raise ValueError(f"no time: {cell[:40]!r}") from None
+    raise ValueError(f"no time: {cell[:40]!r}")
 
 
 def _thin_out(told: Sequence[Reading | Unmeasured]) -> list[Reading | Unmeasured]:

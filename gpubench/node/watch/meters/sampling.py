@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 
 from gpubench.basics.errors import UsageError
 from gpubench.node.watch.meters.growing_csv import GrowingCsv
@@ -73,6 +74,8 @@ class MeterReader:
             # No reading comes before it was taken: the quickest one tells best how the meter's clock stands.
             ahead = min((reading.arrived - reading.at for reading in readings), default=0.0)
             samples.store_series(meter.metric, HOST, Series())
+            by_time: dict[float, list[float]] = {}
+            """Where times are told in whole seconds, several readings have the same one."""
             latest = -math.inf
             for item in told:
                 if isinstance(item, Unmeasured):
@@ -81,7 +84,9 @@ class MeterReader:
                     samples.note_gap(meter.metric, "the meter's clock went back")
                 else:
                     latest = item.at
-                    samples.add_reading(item.at + ahead, meter.metric, item.watts)
+                    by_time.setdefault(item.at, []).append(item.watts)
+            for at, watts in by_time.items():
+                samples.add_reading(at + ahead, meter.metric, fmean(watts))
         return tuple(
             WatchedMeter(meter.name, meter.metric, meter.period_s, meter.is_late, is_shared)
             for meter in self._meters
