@@ -73,7 +73,9 @@ def choose_power_name(names: Sequence[str], wanted: str, where: str) -> str:
     if len(fitting) == 1:
         return fitting[0]
     which = "several powers" if fitting else f"no {wanted or 'power that is known'}"
-    raise ValueError(f"{where} has {which} (it has {', '.join(names[:12]) or 'nothing'}); say which behind #")
+    raise ValueError(
+        f"{where} has {which} (it has {', '.join(name[:40] for name in names[:12]) or 'nothing'}); say which behind #"
+    )
 
 
 def _is_power_name(name: str) -> bool:
