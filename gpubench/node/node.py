@@ -98,11 +98,11 @@ class Node:
         """What comes of users' own variants and models in a child, each tried for `limit_s` seconds at most."""
         return user_code_probe.probe_user_code(tries, limit_s)
 
-    def start_fork_server(self) -> None:
+    def start_fork_server(self, *, has_trainings: bool = True) -> None:
         """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises
-        UnusableError where there is no folder for temporary files."""
+        UnusableError where there is no folder for temporary files. `has_trainings`: whether torch is needed."""
         self._compiled = self._ending.enter_context(scratch.open_compile_cache(os.environ))
-        self.launcher = ForkServer(self._compiled)
+        self.launcher = ForkServer(self._compiled, has_trainings=has_trainings)
 
     def wait_ready(self, should_stop: Callable[[], bool]) -> bool:
         """Waits until trials can start; False where it was stopped. Raises UnusableError where torch can't be had."""

@@ -14,6 +14,7 @@ from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.record import meter_figures
+from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
@@ -138,7 +139,9 @@ def _warn_sample_gaps(case: WarningEvidence) -> str | None:
 
 def _warn_diverged(case: WarningEvidence) -> str | None:
     # A rate has no loss on held-out images; that of its window tells.
-    is_rate_lost = any(not math.isfinite(row.train_loss) for row in case.ended.counted)
+    is_rate_lost = any(
+        isinstance(row, EpochRow) and not math.isfinite(row.train_loss) for row in case.ended.counted
+    )
     if "finite" not in case.ended.missing.get("loss", "") and not is_rate_lost:
         return None
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"

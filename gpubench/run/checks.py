@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import format_count, format_list
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import CHANNELS, ResolvedTrial
+from gpubench.plan.resolve import CHANNELS, ResolvedTrial, fill_command
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import PlannedUnit
 from gpubench.render.live import View
@@ -47,6 +49,18 @@ def check_slurm_gpus_seen(planned: Sequence[PlannedUnit], machine: Machine, *, i
             f"{job.job_label} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
             "gpubench doctor in such a job says why; --device cpu measures on its CPUs"
         )
+
+
+def check_commands_exist(planned: Sequence[PlannedUnit], state: SweepState) -> None:
+    """Raises UsageError for a command whose program is not there."""
+    for item in planned:
+        jobs = zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True)
+        for program in {
+            fill_command(job.trial, resolved)[0] for job, resolved in jobs if job.trial.command is not None
+        }:
+            if shutil.which(program) is None:
+                where = "there is no such file that may be run" if "/" in program else "it is not on the PATH"
+                raise UsageError(f"command {quote_value(program)} can't be run: {where}")
 
 
 def describe_hardware_remedy(planned: Sequence[PlannedUnit], machine: Machine) -> str:
@@ -115,6 +129,7 @@ def try_user_code(
     Raises UsageError for a transform or an argument that there is not, and for a model that can't be built, with file
     and line; UnusableError where torch can't be imported. Says so where a model took too long to be tried.
     """
+    check_commands_exist([item for item in planned if item.state == "run"], state)
     tries: dict[str, Try] = {}
     for item in planned:
         if item.state == "run":
@@ -129,6 +144,8 @@ def _list_user_code_tries(job: Job, resolved: ResolvedTrial) -> dict[str, Try]:
     """What is tried of a job, by what it is called; of each model, the first sizes that are asked for."""
     tries: dict[str, Try] = {}
     t, variant = job.trial, job.variant
+    if t.command is not None:
+        return tries
     if (variant.cpu or variant.gpu) and catalog.VARIANTS.get(t.variant) != variant:
         definition = variant.make_definition()
         parts = {name: definition[name] for name in ("cpu", "gpu")}

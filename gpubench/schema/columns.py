@@ -7,11 +7,13 @@ the order in CSVs, docs/columns.md and the check of stored values follow. Fields
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Meta
 
+from gpubench.schema.command import find_number_type
 from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, order_names
 
 HUGE = 1e15
@@ -543,5 +545,21 @@ REPEATS = Column(
 )
 """Of tables alone: a line of trials.csv is one process."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+
+def make_setting_column(name: str, values: Iterable[str]) -> Column:
+    """The column of a command's placeholder that is no field. `values`: all that it has, of which its type follows."""
+    kinds = {find_number_type(value) for value in values}
+    holds = str if None in kinds else float if float in kinds else int
+    return Column(name, "", "value of the command's placeholder", holds=holds)
+
+
+def make_printed_column(name: str) -> Column:
+    """The column of a figure that a command printed, which its user has named (`--metric`)."""
+    return Column(
+        name, "", "the last that the command printed of it; over processes their median", holds=Signed
+    )
+
+
 TABLE_BY_NAME: dict[str, Column] = {**BY_NAME, **{column.name: column for column in (*DERIVED, REPEATS)}}
 """Those that a table may have."""

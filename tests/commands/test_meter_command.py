@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from place import Place, until
@@ -56,44 +58,86 @@ with out.open("w", buffering=1) as told, truth.open("w", buffering=1) as true:
 on a clock of its own that is fast by 1,000 ppm. What was drawn, on the machine's clock, goes to another file."""
 
 
-def mean_drawn(truth: Path, t0: float, t1: float) -> float:
-    pairs = [
-        tuple(map(float, line.split())) for line in truth.read_text().splitlines() if line.count(" ") == 1
-    ]
-    inside = [watts for t, watts in pairs if t0 <= t <= t1]
-    return sum(inside) / len(inside)
+BURN = """
+import pathlib, sys, time
+
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    pathlib.Path(sys.argv[1]).touch()
+    time.sleep(0.02)
+"""
 
 
-def test_power_and_energy_by_a_csv_that_grows_meanwhile(place: Place) -> None:
-    busy, out, truth = (place.home / name for name in ("busy", "power.csv", "truth.txt"))
-    (place.home / "nets.py").write_text(NETS.format(busy=str(busy)))
-    meter = subprocess.Popen([sys.executable, "-c", METER, *map(str, (busy, out, truth))])
-    try:
-        until(lambda: out.exists() and out.read_text().count("\n") > 4, "the meter's first lines")
-        done = place.run(
-            "sweep", "--device", "cpu", "--model", "nets.py:net", "--variant", "synthetic", "--batch-size", "8,16",
-            "--window", "3s", "--rounds", "1", "--meter", f"csv:{out}",
-        )  # fmt: skip
-    finally:
-        meter.kill()
-        meter.wait()
+class Meter:
+    """The meter's program, which runs in a test's folder."""
+
+    def __init__(self, place: Place) -> None:
+        self.busy, self.out, self.truth = (place.home / name for name in ("busy", "power.csv", "truth.txt"))
+        words = map(str, (self.busy, self.out, self.truth))
+        self.process = subprocess.Popen([sys.executable, "-c", METER, *words])
+        until(lambda: self.out.exists() and self.out.read_text().count("\n") > 4, "the meter's first lines")
+
+    def mean_drawn(self, t0: float, t1: float) -> float:
+        """W between two times of the machine's clock."""
+        lines = [line.split() for line in self.truth.read_text().splitlines() if line.count(" ") == 1]
+        inside = [float(watts) for t, watts in lines if t0 <= float(t) <= t1]
+        return sum(inside) / len(inside)
+
+
+@pytest.fixture
+def meter(place: Place) -> Iterator[Meter]:
+    running = Meter(place)
+    yield running
+    running.process.kill()
+    running.process.wait()
+
+
+def check_delay(record: dict[str, Any], meter: Meter) -> None:
+    (source,) = [source for source in record["provenance"] if source.startswith(f"csv:{meter.out}, ")]
+    told = re.search(r", (\S+) ± (\S+) s late by the edges of ", source)
+    assert told, source
+    assert float(told[1]) == pytest.approx(1.75, abs=0.4)
+
+
+def list_records(place: Place) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in (place.home / "results").rglob("records/*/*.json")]
+
+
+def test_power_and_energy_by_a_csv_that_grows_meanwhile(place: Place, meter: Meter) -> None:
+    (place.home / "nets.py").write_text(NETS.format(busy=str(meter.busy)))
+    done = place.run(
+        "sweep", "--device", "cpu", "--model", "nets.py:net", "--variant", "synthetic", "--batch-size", "8,16",
+        "--window", "3s", "--rounds", "1", "--meter", f"csv:{meter.out}",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert f"meters: csv:{out}; 8 s after each trial for what comes late" in done.stderr.splitlines()
+    assert f"meters: csv:{meter.out}; 8 s after each trial for what comes late" in done.stderr.splitlines()
 
-    table = place.trials()
-    records = [json.loads(path.read_text()) for path in (place.home / "results").rglob("records/*/*.json")]
+    table, records = place.trials(), list_records(place)
     assert len(records) == len(table) == 2
     for record in records:
         row = table.loc[record["trial"]["batch_size"]]
         (window,) = [window for window in record["windows"] if window["epoch"] == 1]
-        true_w = mean_drawn(truth, window["t0"], window["t1"])
+        true_w = meter.mean_drawn(window["t0"], window["t1"])
         assert row["meter_power_w"] == pytest.approx(true_w, rel=0.05)
         assert row["meter_energy_j"] == pytest.approx(true_w * row["epoch_time_s"], rel=0.1)
-        assert row["meter_source"] == f"csv:{out}"
+        assert row["meter_source"] == f"csv:{meter.out}"
         assert record["missing"]["rapl_power_w"] == "no-meter"
-        (source,) = [source for source, facts in record["provenance"].items() if str(out) in source]
-        late_s = float(re.search(r", (\S+) ± (\S+) s late by the edges of ", source)[1])
-        assert late_s == pytest.approx(1.75, abs=0.4)
+        check_delay(record, meter)
+
+
+def test_a_command_s_whole_run(place: Place, meter: Meter) -> None:
+    done = place.run(
+        "sweep", "--rounds", "1", "--out", "results/burn", "--meter", f"csv:{meter.out}", "--",
+        sys.executable, "-c", BURN, str(meter.busy),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (record,) = list_records(place)
+    (window,) = record["windows"]
+    true_w = meter.mean_drawn(window["t0"], window["t1"])
+    assert record["result"]["meter_power_w"] == pytest.approx(true_w, rel=0.05)
+    seconds = window["t1"] - window["t0"]
+    assert record["result"]["meter_energy_j"] == pytest.approx(true_w * seconds, rel=0.05)
+    check_delay(record, meter)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ skipped_images
 sync_every confirm_top1
 round step_error_pct top1_crossing_s top1_crossing
 slurm_job slurm_node slurm_partition memory_limit_mib
-nodes window launch_cpu
+nodes window launch_cpu command settings epoch_pattern metrics until
 cpu_probe_ms cpu_speed_pct
 rapl_power_w rapl_energy_j meter_power_w meter_energy_j meter_source
 """

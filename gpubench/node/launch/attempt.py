@@ -11,6 +11,7 @@ from gpubench.basics.stopping import SIGNALS
 from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError, collect_events
 from gpubench.node.launch.running_job import RunningJob, call_all_then_raise
+from gpubench.node.watch.metrics import LATE_S
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import LeaderExit, Proceed, RankExit, StopFilling
@@ -60,7 +61,9 @@ def run_attempt(
 
 def _read_late_meters(jobs: Sequence[RunningJob], should_stop: Callable[[], bool]) -> None:
     """Goes on reading meters that show late what was drawn. Whoever stops the sweep meanwhile has the trial without."""
-    until = max(job.watcher.meters_until for job in jobs)
+    if not jobs[0].watcher.has_late_meter:  # all jobs have the same
+        return
+    until = time.monotonic() + LATE_S
     while time.monotonic() < until and not should_stop():
         for job in jobs:
             job.watcher.sample_after_trial()

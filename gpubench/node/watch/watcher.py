@@ -10,8 +10,7 @@ while ...:                                           # sleep until watcher.next_
     watcher.sample_counters_at_edge(first=True)      # as soon as the child tells of a window's edge
 watcher.sample_final_memory()                        # the child holds still
 watcher.fetch_driver_samples()                       # the child has ended
-while time.monotonic() < watcher.meters_until:       # where a meter shows late what was drawn
-    watcher.sample_after_trial()
+watcher.sample_after_trial()                         # for LATE_S more, where it has_late_meter
 watcher.make_watched()                               # of which record/figures.py makes columns
 """
 
@@ -38,6 +37,14 @@ from gpubench.schema.watched import WatchedTrial
 
 P = ParamSpec("P")
 
+CLOSE_LOOK_S = 10.0
+"""In which the GPU memory of work that tells nothing of it is read with every rate: it may be short."""
+MEMORY_FIRST_S = 0.5
+"""After which the memory of a tree is read first."""
+MEMORY_GROWTH = 0.5
+"""Of the time that has passed, until it is read again."""
+MEMORY_LAST_S = 60.0
+"""At most."""
 _NOT_OURS = "none of the trial's processes is among those that the driver lists (a pid namespace of its own?)"
 _NOT_TOLD = "the driver does not tell the memory of a process"
 
@@ -82,6 +89,8 @@ class Watcher:
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
+        self._memory_due, self._memory_began = math.inf, -math.inf
+        """When the memory of the process tree is read next, of work that does not hold still for it."""
         self._totals_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
         self._energy_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
 
@@ -121,6 +130,8 @@ class Watcher:
         if "rates" in due:
             self._sample_gpus(metrics.RATES)
             self._sample_meters()
+            if self._clock() < self._memory_began + CLOSE_LOOK_S and "totals" not in due:
+                self._sample_process_memory()
         if "totals" in due:
             self._sample_cpu_totals()
             self._sample_gpus(metrics.TOTALS)
@@ -129,10 +140,21 @@ class Watcher:
             if buffer.name in due:
                 self._buffers.fetch_new_samples(buffer)
         now = self._clock()
+        if now >= self._memory_due:
+            self._take_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
+            self._memory_due = now + min(MEMORY_LAST_S, MEMORY_GROWTH * (now - self._memory_began))
         if self._totals_budget.is_request_due(now):
             self._sample_cpu_totals()
         if "energy" in due or self._energy_budget.is_request_due(now):
             self._sample_energy()
+
+    def watch_tree_memory(self) -> None:
+        """From now on the memory of the process tree is read on the way: often at first, then at growing intervals.
+
+        For work that does not hold still at its end. A reading costs up to 20 ms a process.
+        """
+        self._memory_began = self._clock()
+        self._memory_due = self._memory_began + MEMORY_FIRST_S
 
     def sample_counters_at_edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
@@ -157,11 +179,9 @@ class Watcher:
         self._take_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
 
     @property
-    def meters_until(self) -> float:
-        """Until when, on the clock given, `sample_after_trial` has something to do; a trial that came to no end of its
-        training has no figures by which to wait."""
-        waits = self._meters.has_late_meter and self._trained_until < math.inf
-        return self._trained_until + metrics.LATE_S if waits else -math.inf
+    def has_late_meter(self) -> bool:
+        """Whether a meter tells of the trial still when that has ended."""
+        return self._meters.has_late_meter
 
     def sample_after_trial(self) -> None:
         """Samples meters, and what they are aligned by, where that is due: the trial has ended."""
