@@ -381,7 +381,7 @@ def _make_record(
         trial=job.trial.as_json_dict(),
         variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
-        resolved=resolved.make_columns(job.trial.applicable_fields)
+        resolved=resolved.make_columns(job.trial.fields_of_machine)
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,
         missing=ended_job.missing,

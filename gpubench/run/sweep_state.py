@@ -156,7 +156,7 @@ class SweepState:
         if self._given is None:
             self._given = {
                 (job.trial_id, self.runner.find_machine_key(job)): resolved.make_columns(
-                    job.trial.applicable_fields
+                    job.trial.fields_of_machine
                 )
                 for unit in self.plan.units
                 if find_skip_reason(unit, KnownOutOfMemory(), self._find_node_capacity(), self.plan.device)
