@@ -23,7 +23,9 @@ from gpubench.schema.columns import (
     TRIAL,
     Column,
     make_printed_column,
+    make_setting_column,
 )
+from gpubench.schema.command import split_settings
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import find_column_kind, format_value_text
 from gpubench.schema.row import Row, collect_columns
@@ -39,7 +41,8 @@ other numbers float64, yes or no boolean, lists as tuples and text as objects (`
 - `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
 - `images`: KnownImages, None where not known
 - `together`, `asked`, `doubt_texts`, `missing`, `printed`, `variant_definition`: mappings
-- a column for each figure that commands printed (`list_printed_columns`), under the name that its user gave it
+- a column for each placeholder of commands that is no field (`list_setting_columns`), and for each figure that they
+  printed (`list_printed_columns`), under the names that their user gave them
 - `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
   whether these fields were
 - `jobs_of_group`: how many jobs its group has, as far as the record tells
@@ -114,11 +117,32 @@ def build_runs(rows: Sequence[Row]) -> Runs:
         series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
     series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
     frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
+    for column, texts in _collect_settings(frame).items():
+        frame[column.name] = convert_to_column_dtype(
+            [None if text is None else column.holds(text) for text in texts],
+            find_column_kind(column),
+        )
     for column in list_printed_columns(frame):
         printed = [figures.get(column.name) for figures in values["printed"]]
         frame[column.name] = convert_to_column_dtype(printed, "number")
     frame["machine"] = name_machines(frame)
     return frame
+
+
+def list_setting_columns(runs: Runs) -> list[Column]:
+    """The columns of commands' placeholders that are no fields, in order of first appearance."""
+    return list(_collect_settings(runs))
+
+
+def _collect_settings(runs: Runs) -> dict[Column, list[str | None]]:
+    """The same, with the value of each run."""
+    settings = [split_settings(text) if isinstance(text, str) else {} for text in runs["settings"]]
+    names = dict.fromkeys(name for given in settings for name in given)
+    by_name = {name: [given.get(name) for given in settings] for name in names if name not in BY_NAME}
+    return {
+        make_setting_column(name, [text for text in texts if text is not None]): texts
+        for name, texts in by_name.items()
+    }
 
 
 def list_printed_columns(runs: Runs) -> list[Column]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.analyze import sharing
 from gpubench.analyze.folder import Table
-from gpubench.analyze.frames import list_printed_columns
+from gpubench.analyze.frames import list_printed_columns, list_setting_columns
 from gpubench.analyze.grid import (
     SHARING_COLUMNS,
     SOURCES,
@@ -117,6 +117,10 @@ def build_report_table(
     varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
     axis = None if view.sort or has_jobs else table.axis
     heads, labels = split_head_and_row_fields(varied, axis, table.tied)
+    if "settings" in labels:  # each in a column of its own
+        settings = [c.name for c in list_setting_columns(rows.runs) if alone[c.name].nunique() > 1]
+        at = labels.index("settings")
+        labels = (*labels[:at], *settings, *labels[at + 1 :])
     usual = choose_figure_columns(alone, question, has_all=view.has_all_columns)
     printed = [column.name for column in list_printed_columns(rows.runs)]
     names = view.choose_columns((*usual, *printed))

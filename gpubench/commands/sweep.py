@@ -120,7 +120,7 @@ def make_sweep_request(
 ) -> SweepRequest:
     """The plan of a command line on this machine. Raises UsageError for what can't be planned."""
     shard = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
-    node = make_this_node()
+    node = make_this_node(run_options.meters)
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(choose_results_folder(run_options.out, experiment))
     is_quiet = run_options.mode == "quiet"

@@ -28,7 +28,9 @@ from gpubench.node.limits.guard import LimitGuard
 from gpubench.node.limits.guardian import GpuLimit
 from gpubench.node.limits.kept import check_power_limit, put_back_left_settings
 from gpubench.node.locks import SweepLocks
-from gpubench.node.watch import host_load, idle
+from gpubench.node.watch import host_load, idle, metrics
+from gpubench.node.watch.meters.meter import Meter
+from gpubench.node.watch.meters.sampling import open_meters
 from gpubench.node.watch.nvml import (
     Nvml,
     explain_lost_gpu,
@@ -58,6 +60,8 @@ class Node:
     """What became of limits that sweeps which were killed had left on its GPUs."""
     gpu_locks: SweepLocks | None = None
     """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
+    meters: Sequence[Meter] = ()
+    """Of power outside of the GPU: what is read while a unit runs."""
     _limit_guard: LimitGuard | None = None
     """Sets limits on its GPUs, from `guard_limits` on."""
     _scratch: Path | None = None
@@ -134,6 +138,11 @@ class Node:
 
     # ---- trials ----
 
+    @property
+    def wait_for_meters_s(self) -> float:
+        """How long each unit waits at its end for meters that show late what was drawn."""
+        return metrics.LATE_S if any(meter.is_late for meter in self.meters) else 0.0
+
     def run_unit(
         self,
         orders: Sequence[TrialOrder],
@@ -161,7 +170,10 @@ class Node:
             return run_attempt(
                 placed,
                 make_watchers(
-                    self.nvml, self.machine, [(order.gpu_uuids, order.cpu_ids) for order in placed]
+                    self.nvml,
+                    self.machine,
+                    [(order.gpu_uuids, order.cpu_ids) for order in placed],
+                    meters=self.meters,
                 ),
                 self.launcher,
                 timeout_s=timeout_s,
@@ -207,12 +219,17 @@ class Node:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_this_node() -> Node:
-    """The node that the sweep itself runs on."""
+def make_this_node(meters: Sequence[str] = ()) -> Node:
+    """The node that the sweep itself runs on. `meters`: as `--meter` names them; raises UsageError, UnusableError."""
     left = put_back_left_settings()
     nvml = open_nvml()
-    machine = environment.make_machine(nvml)
-    return Node(nvml=nvml, machine=machine, left_limits=left, gpu_locks=SweepLocks())
+    return Node(
+        nvml=nvml,
+        machine=environment.make_machine(nvml),
+        left_limits=left,
+        gpu_locks=SweepLocks(),
+        meters=open_meters(meters),
+    )
 
 
 def _make_failed_attempts(orders: Sequence[TrialOrder], reason: str) -> list[Attempt]:

@@ -10,7 +10,7 @@ from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
 from gpubench.plan.groups import Group, check_group, count_copies, is_training_job
 from gpubench.plan.rounds import UNASKED, RoundLimits
-from gpubench.plan.values import RIVALS, check_field_name
+from gpubench.plan.values import KINDS, RIVALS, check_field_name
 from gpubench.schema import catalog
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.command import (
@@ -162,6 +162,10 @@ def check_command(experiment: Experiment) -> None:
         return
     placeholders = list_placeholders(command)
     split_command(command)
+    metrics = [pattern.name for pattern in parse_metric_patterns(experiment.fixed.get("metrics"))]
+    for name in placeholders:
+        if name not in KINDS and (name in BY_NAME or name in metrics):
+            raise UsageError(f"{{{name}}}: a column has that name already; give the placeholder another one")
     for name in placeholders:
         if name not in given and name not in RESOLVED_PLACEHOLDERS:
             option = ABOUT[name].option if name in ABOUT else None

@@ -21,7 +21,7 @@ from gpubench.plan.groups import list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.cell import format_cell
-from gpubench.schema.command import join_settings, split_settings
+from gpubench.schema.command import join_settings, list_placeholders, split_settings
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
 
@@ -316,9 +316,10 @@ def get_trial_value(t: Trial, name: str) -> Any:
 
 
 def _collect_settings(fields: dict[str, Any]) -> None:
-    """Puts what is no field of a trial, but a placeholder of its command, into `settings`."""
-    names = [name for name in fields if name not in values.KINDS]
-    fields["settings"] = join_settings({name: fields.pop(name) for name in names})
+    """Puts what is no field of a trial, but a placeholder of its command, into `settings`, in the command's order."""
+    given = {name: fields.pop(name) for name in list(fields) if name not in values.KINDS}
+    names = [name for name in list_placeholders(fields["command"]) if name in given]
+    fields["settings"] = join_settings({name: given[name] for name in names})
 
 
 def derive_plan_id(units: Sequence[Unit]) -> str:

@@ -11,7 +11,7 @@ from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_record_stale
-from gpubench.record import energy_figures, gpu_figures, host_figures
+from gpubench.record import energy_figures, gpu_figures, host_figures, meter_figures
 from gpubench.record.commands import find_run_span, make_command_outcome
 from gpubench.record.epochs import collect_finished_segments, find_common_span, find_measured_span
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
@@ -49,6 +49,7 @@ EXPLAINED_COLUMNS = tuple(
             *gpu_figures.COLUMNS,
             *energy_figures.COLUMNS,
             *host_figures.COLUMNS,
+            *meter_figures.COLUMNS,
         )
     )
 )
@@ -381,7 +382,7 @@ def _make_record(
         trial=job.trial.as_json_dict(),
         variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
-        resolved=resolved.make_columns(job.trial.applicable_fields)
+        resolved=resolved.make_columns(job.trial.fields_of_machine)
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,
         missing=ended_job.missing,

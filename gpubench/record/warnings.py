@@ -13,6 +13,7 @@ from typing import Any
 from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
+from gpubench.record import meter_figures
 from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
@@ -129,8 +130,11 @@ def _warn_sample_gaps(case: WarningEvidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
+    # A meter's gaps are no sign of a busy host, and where they matter its figures are empty.
     shares = {
-        column: missed(part) for column, part in case.seen.provenance.items() if part["gaps"] >= FEWEST_GAPS
+        column: missed(part)
+        for column, part in case.seen.provenance.items()
+        if part["gaps"] >= FEWEST_GAPS and column not in meter_figures.COLUMNS
     }
     worst = max(shares, key=shares.__getitem__, default=None)
     if worst is None or shares[worst] <= GAPS_PCT:

@@ -7,11 +7,13 @@ the order in CSVs, docs/columns.md and the check of stored values follow. Fields
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Meta
 
+from gpubench.schema.command import find_number_type
 from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, order_names
 
 HUGE = 1e15
@@ -346,6 +348,17 @@ class CpuSpeedColumns:
     cpu_speed_pct: Above0 | None = column(
         "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
     )
+    rapl_power_w: Amount | None = column(
+        "W", "mean power of the CPUs' packages and their memory, by RAPL (`--meter rapl`)", "RAPL W"
+    )
+    rapl_energy_j: Amount | None = column("J", "the same per measured epoch", "RAPL J")
+    meter_power_w: Amount | None = column(
+        "W", "mean power by the external meter: all that it measures, of a group all jobs together", "meter W"
+    )
+    meter_energy_j: Amount | None = column(
+        "J", "the same per measured epoch; empty for jobs of a group", "meter J"
+    )
+    meter_source: Text | None = column("", "which external meter was read", "meter")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -549,6 +562,13 @@ REPEATS = Column(
 )
 """Of tables alone: a line of trials.csv is one process."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+
+def make_setting_column(name: str, values: Iterable[str]) -> Column:
+    """The column of a command's placeholder that is no field. `values`: all that it has, of which its type follows."""
+    kinds = {find_number_type(value) for value in values}
+    holds = str if None in kinds else float if float in kinds else int
+    return Column(name, "", "value of the command's placeholder", holds=holds)
 
 
 def make_printed_column(name: str) -> Column:

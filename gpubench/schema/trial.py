@@ -58,6 +58,11 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
         return tuple(name for name in FIELDS if name in named or ABOUT[name].for_commands)
 
     @property
+    def fields_of_machine(self) -> tuple[str, ...]:
+        """The fields that the machine may fill: what a command's placeholders hand over is filled already."""
+        return FIELDS if self.command is None else _FOR_COMMANDS
+
+    @property
     def devices(self) -> int:
         """How many devices (GPUs, or processes on a CPU) share a batch, on all nodes; one a node where nobody says."""
         return self.gpus or self.ranks or self.nodes
@@ -105,6 +110,7 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _CONFIG_FIELDS = tuple(sorted(select_fields(lambda about: not about.repeats)))
+_FOR_COMMANDS = select_fields(lambda about: about.for_commands)
 _ADDED = select_fields(lambda about: about.added)
 
 

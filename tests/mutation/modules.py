@@ -67,6 +67,17 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/analyze/report.py": ("analyze/test_report_of_a_table.py",),
     "gpubench/basics/rounding.py": ("basics/test_rounding.py",),
     "gpubench/plan/estimate.py": ("plan/test_estimate.py",),
+    # meters
+    "gpubench/stats/alignment.py": ("stats/test_alignment.py", "record/test_meter_figures.py"),
+    "gpubench/record/meter_figures.py": ("record/test_meter_figures.py",),
+    "gpubench/node/watch/meters/growing_csv.py": ("node/watch/test_growing_csv.py",),
+    "gpubench/node/watch/meters/meter.py": ("node/watch/test_growing_csv.py", "node/watch/test_over_http.py"),
+    "gpubench/node/watch/meters/over_http.py": ("node/watch/test_over_http.py",),
+    "gpubench/node/watch/meters/rapl.py": ("node/watch/test_rapl.py",),
+    "gpubench/node/watch/meters/sampling.py": (
+        "node/watch/test_meter_sampling.py",
+        "record/test_meter_figures.py",
+    ),
     "gpubench/record/epochs.py": ("record/test_epochs.py",),
     "gpubench/schema/window.py": ("train/test_window.py",),
     "gpubench/run/live_progress.py": ("run/test_live_progress.py",),

@@ -124,6 +124,7 @@ def test_a_cap_stands_for_the_card() -> None:
         ({"a": (1, 2)}, None),
         ({"b": (100, 3), "c": (3, 3), "d": (1, 1)}, "50 % of the samples of c "),
         ({"b": (27, 3)}, None),
+        ({"meter_power_w": (3, 30), "rapl_power_w": (3, 30), "meter_source": (3, 30)}, None),
     ],
 )
 def test_a_column_with_too_few_gaps_to_count_hides_no_other(
