@@ -21,6 +21,9 @@ def _list_placement_problems(t: Trial, *, on_cpu: bool) -> Iterator[str]:
             f"a CPU trial uses no GPUs: for {count} process{'es' if count > 1 else ''} give ranks = {count} "
             f"(--ranks {count}) in place of {given}"
         )
+    for name in CARD_LIMITS:
+        if on_cpu and getattr(t, name) is not None:
+            yield f"{name} is a limit of a GPU: leave it out on a CPU"
     if not on_cpu and t.ranks is not None:
         yield (
             f"ranks counts the processes of a CPU trial: give gpus = {t.ranks} (--gpus {t.ranks}) in its place, "
@@ -77,9 +80,6 @@ def _list_device_problems(
             yield "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
         if t.launch_cpu != "free":
             yield "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
-        for name in CARD_LIMITS:
-            if getattr(t, name) is not None:
-                yield f"{name} is a limit of a GPU: leave it out on a CPU"
     for field in catalog.OWN_FIELDS:
         if field not in strategy.own_fields and getattr(t, field) is not None:
             owners = [name for name, facts in catalog.STRATEGIES.items() if field in facts.own_fields]
