@@ -114,6 +114,10 @@ def predict(
         "POLICY",
         "fail (default), or skip: of rows from which images were left out that can't be decoded.",
     ),
+    power: bool = declare_flag(
+        "--power",
+        "Time and energy under power limits between those that were measured (--set power_limit_w=VALUES).",
+    ),
     markdown: bool = declare_flag("--markdown", "As Markdown."),
 ) -> None:
     """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
@@ -125,7 +129,8 @@ def predict(
 
     fields = collect_field_values({} if copies is None else {"copies": copies}, set_)
     options = ExperimentOptions(fields=fields, jobs=tuple(job), pairs=pairs, bad_images=bad_images)
-    raise typer.Exit(command.predict(results, options, experiment=experiment, markdown=markdown))
+    answer = command.predict_limits if power else command.predict
+    raise typer.Exit(answer(results, options, experiment=experiment, markdown=markdown))
 
 
 @app.command(**READ)
