@@ -15,7 +15,7 @@ from gpubench.schema.trial_fields import DEFAULTS
 NOISE = math.log(1.4)
 FIGURES: Mapping[str, Any] = {
     "images_per_epoch": 1000, "epoch_time_s": None, "cpu_s_per_epoch": None, "cpu_util_pct": None, "top1_pct": None,
-    "time_to_top1_s": None, "energy_to_top1_j": None, "solo_epoch_time_s": None, "took_s": None,
+    "time_to_top1_s": None, "energy_to_top1_j": None, "solo_epoch_time_s": None, "took_s": None, "energy_j": None,
 }  # fmt: skip
 """Of processes. A list in a row holds one for each of its processes."""
 FACTS: Mapping[str, Any] = {

@@ -87,6 +87,12 @@ def table(
         "Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
     ),
     sort: str | None = declare_text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first."),
+    edp: bool = declare_flag(
+        "--edp", "Of power limits that with the least energy x time, in place of energy."
+    ),
+    at_most_slower: str | None = declare_text(
+        "--at-most-slower", "SHARE", "Only power limits that take so much more time at most: 5%."
+    ),
     why: bool = declare_flag("--why", "Every claim with its p-value, and what would settle it."),
     best: bool = declare_flag(
         "--best", "Only the recommended configuration, as a command (--json: as data)."

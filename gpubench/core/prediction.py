@@ -145,7 +145,7 @@ class LimitCurve:
     rows: tuple[LimitRow, ...]
     """The lowest limit first; the highest was measured."""
     next_limit: NextLimit | None
-    """None where no model foretells less energy than was measured."""
+    """None where all models foretell more energy than was measured."""
 
     def find_best(self, goal: Goal) -> LimitRow:
         """The row with the least of it."""

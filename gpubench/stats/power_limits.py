@@ -21,6 +21,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 FEWEST_LIMITS = 3
 """Of these and more, models can be judged by leaving a limit out."""
+CLOSE = 0.02
+"""A limit of which no model foretells less than so much more energy than the least measured is not worth a try."""
 UNJUDGED = "physical"
 """The model for fewer. Of the published V100 and A40 traces it was least wrong from two limits."""
 
@@ -321,10 +323,11 @@ def join_validations(parts: Sequence[Validation]) -> Validation:
 
 
 def suggest_limit(points: LimitPoints, batch_size: float, limits: Floats) -> NextLimit | None:
-    """The limit at which some model foretells the least energy, if that is less than any measured; else None.
+    """The limit at which some model foretells the least energy; None where that is more than was measured by CLOSE.
 
-    So a limit is measured where models disagree whether it is the best, and none where all agree that it is not.
-    `limits`: those that may be set; what was measured is left out.
+    So a limit is measured where models disagree whether it is the best, and none where all agree that it is not. Of
+    fewer than FEWEST_LIMITS no model can be judged: then the one in their middle. `limits`: those that may be set;
+    what was measured is left out.
     """
     curve = points.select(points.batch_size == batch_size)
     unknown = np.setdiff1d(limits, curve.limit_w)
@@ -333,8 +336,10 @@ def suggest_limit(points: LimitPoints, batch_size: float, limits: Floats) -> Nex
     sizes = np.full(len(unknown), batch_size)
     best = (curve.time_s * curve.power_w).min()
     foretold = np.array([np.multiply(*model(points, sizes, unknown)) for model in MODELS.values()])
-    place = int(foretold.min(axis=0).argmin())
+    is_blind = len(curve.limit_w) < FEWEST_LIMITS
+    far = np.abs(unknown - curve.limit_w.mean()) if is_blind else foretold.min(axis=0)
+    place = int(far.argmin())
     ratios = foretold[:, place] / best - 1
-    if ratios.min() >= 0:
+    if ratios.min() >= CLOSE and not is_blind:
         return None
     return NextLimit(limit_w=float(unknown[place]), low=float(ratios.min()), high=float(ratios.max()))

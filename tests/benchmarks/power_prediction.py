@@ -1,7 +1,7 @@
 """How well time, power and energy under power limits are foretold, on the published traces of two GPUs.
 
-`PYTHONPATH=tests python tests/benchmarks/power_prediction.py [v100|a40]`; half an hour, no GPU is needed. Errors are
-medians of |log(foretold / measured)| in per cent; a configuration is one network, optimizer and batch size. README.md
+`PYTHONPATH=tests python tests/benchmarks/power_prediction.py [v100|a40]`; ten minutes a GPU, and none is needed. Errors
+are medians of |log(foretold / measured)| in per cent; a configuration is a network, optimizer and batch size. README.md
 has what it printed.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,6 @@ from power_traces import CARDS, read_trace
 
 from gpubench.stats.power_limits import (
     MODELS,
-    Floats,
     LimitPoints,
     Validation,
     choose_model,
@@ -29,21 +29,27 @@ from gpubench.stats.power_limits import (
 
 HEAD = f"{'':34} {'time':>6} {'power':>6} {'energy':>7} {'EDP':>6}   {'regret energy':>13} {'EDP':>6}"
 Groups = Sequence[LimitPoints]
+Choose = Callable[[Groups], str]
 
 
-def format_line(name: str, judged: Validation) -> str:
+def always(name: str, _: Groups) -> str:
+    """A choice that is made before."""
+    return name
+
+
+def print_line(name: str, judged: Validation, *more: object) -> None:
     """Median errors, then mean regrets, all in per cent."""
     time, energy = judged.time_error, judged.energy_error
     errors = [100 * np.median(np.abs(error)) for error in (time, judged.power_error, energy, energy + time)]
     regrets = [100 * judged.regret[goal].mean() for goal in ("energy", "edp")]
-    return f"{name:34} " + "{:6.2f} {:6.2f} {:7.2f} {:6.2f}   {:13.2f} {:6.2f}".format(*errors, *regrets)
+    print(f"{name:34}", "{:6.2f} {:6.2f} {:7.2f} {:6.2f}   {:13.2f} {:6.2f}".format(*errors, *regrets), *more)
 
 
-def iterate_curves(groups: Groups) -> Iterator[tuple[LimitPoints, LimitPoints]]:
-    """Each configuration with its group."""
+def iterate_curves(groups: Groups) -> Iterator[LimitPoints]:
+    """The points of each configuration."""
     for points in groups:
         for size in np.unique(points.batch_size):
-            yield points.select(points.batch_size == size), points
+            yield points.select(points.batch_size == size)
 
 
 def is_never_limited(curve: LimitPoints, lowest: float) -> bool:
@@ -51,75 +57,100 @@ def is_never_limited(curve: LimitPoints, lowest: float) -> bool:
     return bool(curve.power_w.max() < lowest)
 
 
-def judge_points_left_out(groups: Groups, model: str) -> Validation:
-    """Each point is left out by itself: the other batch sizes were measured at its limit."""
+def drop_never_limited(points: LimitPoints, lowest: float) -> LimitPoints:
+    kept = [c.batch_size[0] for c in iterate_curves([points]) if not is_never_limited(c, lowest)]
+    return points.select(np.isin(points.batch_size, kept))
+
+
+def compute_share_of_halves(groups: Groups, name: str) -> float:
+    """In how many configurations the median error of energy is at most half of the line's."""
+    halves = [
+        np.median(np.abs(judged.energy_error)) <= np.median(np.abs(line.energy_error)) / 2
+        for points in groups
+        for size in np.unique(points.batch_size)
+        for judged, line in [
+            [judge_size_left_out(points, size, model) for model in (name, "line")],
+        ]
+    ]
+    return 100 * float(np.mean(halves))
+
+
+def judge_size_left_out(points: LimitPoints, size: float, model: str) -> Validation:
+    """Each limit left out of a group, as it is foretold for one of its batch sizes."""
     parts = []
-    for points in groups:
-        for place in range(len(points.limit_w)):
-            is_asked = np.arange(len(points.limit_w)) == place
-            parts.append(judge_foretold(points, is_asked, MODELS[model]))
+    for limit in points.limits:
+        is_asked = (points.batch_size == size) & (points.limit_w == limit)
+        if is_asked.any():
+            is_used = is_asked | (points.limit_w != limit)
+            parts.append(judge_foretold(points.select(is_used), is_asked[is_used], MODELS[model]))
     return join_validations(parts)
 
 
-def judge_few_limits(
-    groups: Groups, places: Sequence[int], choose: Callable[[Groups], str], full: bool
-) -> Validation:
-    """All limits are foretold from those at these places. `full`: the middle batch size of each network was measured at
-    all limits, and is not asked about."""
-    parts = []
+def judge_points_left_out(groups: Groups, model: str) -> Validation:
+    """Each point is left out by itself: the other batch sizes were measured at its limit."""
+    return join_validations(
+        [
+            judge_foretold(points, np.arange(len(points.limit_w)) == place, MODELS[model])
+            for points in groups
+            for place in range(len(points.limit_w))
+        ]
+    )
+
+
+def judge_few_limits(groups: Groups, choose: Choose, *, has_middle: bool, has_full: bool) -> Validation:
+    """All limits are foretold from the lowest and the highest, and with `has_middle` from the one in the middle.
+
+    `has_full`: the middle batch size of each network was measured at all limits, and is not asked about.
+    """
+    masks = []
     for points in groups:
         sizes, limits = np.unique(points.batch_size), points.limits
-        is_known = np.isin(points.limit_w, limits[list(places)])
-        if full:
+        places = [0, len(limits) // 2, -1] if has_middle else [0, -1]
+        is_known = np.isin(points.limit_w, limits[places])
+        if has_full:
             is_known |= points.batch_size == sizes[len(sizes) // 2]
-        parts.append((points, ~is_known))
-    model = MODELS[choose([points.select(~is_asked) for points, is_asked in parts])]
-    return join_validations([judge_foretold(points, is_asked, model) for points, is_asked in parts])
+        masks.append(~is_known)
+    known = [points.select(~is_asked) for points, is_asked in zip(groups, masks, strict=True)]
+    model = MODELS[choose(known)]
+    return join_validations(
+        [judge_foretold(points, is_asked, model) for points, is_asked in zip(groups, masks, strict=True)]
+    )
 
 
-def follow_suggestions(groups: Groups, *, is_suggested: bool) -> list[float]:
-    """The mean regret in energy of the best measured limit after 2 to 5 measurements of each configuration alone.
+def suggest(known: LimitPoints, limits: Sequence[float]) -> float | None:
+    wanted = suggest_limit(known, known.batch_size[0], np.array(limits))
+    return None if wanted is None else wanted.limit_w
 
-    The lowest and the highest limit come first; then what is suggested, as long as something is, or else the middle of
-    the widest gap.
-    """
-    regrets = []
-    for curve, _ in iterate_curves(groups):
-        energy, taken, is_over, lines = (
-            curve.time_s * curve.power_w,
-            {0, int(curve.limit_w.argmax())},
-            False,
-            [],
-        )
-        taken = {int(curve.limit_w.argmin()), int(curve.limit_w.argmax())}
-        for _ in range(4):
-            lines.append(energy[list(taken)].min() / energy.min() - 1)
-            known = curve.select(np.isin(np.arange(len(energy)), list(taken)))
-            if is_over:
-                continue
-            if is_suggested:
-                wanted = suggest_limit(known, curve.batch_size[0], curve.limit_w)
-                is_over = wanted is None
-                if wanted is not None:
-                    taken.add(int(np.flatnonzero(curve.limit_w == wanted.limit_w)[0]))
-            else:
-                low, high = max(pairwise(known.limits), key=lambda gap: gap[1] - gap[0])
-                inside = np.flatnonzero((curve.limit_w > low) & (curve.limit_w < high))
-                if not inside.size:
-                    is_over = True
-                    continue
-                taken.add(int(inside[np.abs(curve.limit_w[inside] - (low + high) / 2).argmin()]))
-        regrets.append([*lines, len(taken)])
-    means: Floats = np.array(regrets).mean(axis=0)
-    return [float(mean) for mean in means]
+
+def halve_widest_gap(known: LimitPoints, limits: Sequence[float]) -> float | None:
+    """The limit closest to the middle of the widest gap between measured ones; None where no gap has one."""
+    for low, high in sorted(pairwise(known.limits.tolist()), key=lambda gap: gap[0] - gap[1]):
+        if inside := [limit for limit in limits if low < limit < high]:
+            return inside[int(np.abs(np.array(inside) - (low + high) / 2).argmin())]
+    return None
+
+
+def follow_advice(
+    curve: LimitPoints, advise: Callable[[LimitPoints, Sequence[float]], float | None]
+) -> list[float]:
+    """The regret in energy of the best measured limit after 2 to 5 measurements of a configuration, and how many were
+    taken: the lowest and the highest limit come first, then what is advised, as long as something is."""
+    energy, limits, regrets = curve.time_s * curve.power_w, curve.limits.tolist(), []
+    is_known = np.isin(curve.limit_w, [limits[0], limits[-1]])
+    for _ in range(4):
+        regrets.append(energy[is_known].min() / energy.min() - 1)
+        wanted = advise(curve.select(is_known), limits) if len(regrets) < 4 else None
+        is_known |= curve.limit_w == wanted
+    return [*regrets, is_known.sum()]
 
 
 def print_card(card: str) -> None:
     groups = list(read_trace(card).values())
-    curves = [curve for curve, _ in iterate_curves(groups)]
+    curves = list(iterate_curves(groups))
     lowest = min(points.limit_w.min() for points in groups)
     print(f"\n{card}: {len(curves)} configurations\n\nEach limit left out of all configurations\n{HEAD}")
-    judged = {name: judge_left_out_limits(groups, lambda _, name=name: name) for name in MODELS}
+    for name in MODELS:
+        print_line(name, judge_left_out_limits(groups, partial(always, name)))
     names: Counter[str] = Counter()
 
     def choose(known: Groups) -> str:
@@ -127,58 +158,39 @@ def print_card(card: str) -> None:
         names[name] += 1
         return name
 
-    chosen = judge_left_out_limits(groups, choose)
-    for name, validation in judged.items():
-        print(format_line(name, validation))
-    print(format_line("chosen, nested", chosen), dict(names))
+    print_line("chosen, nested", judge_left_out_limits(groups, choose), dict(names))
+    share = compute_share_of_halves(groups, names.most_common(1)[0][0])
+    print(f"In {share:.0f} % of configurations the median error of energy is at most half of the line's.")
 
-    quiet = [curve for curve in curves if is_never_limited(curve, lowest)]
-    scatter = np.concatenate(
-        [np.log(c.time_s * c.power_w) - np.log(c.time_s * c.power_w).mean() for c in quiet]
-    )
-    floor = 100 * np.median(np.abs(scatter))
-    print(
-        f"\n{len(quiet)} configurations draw less than {lowest:g} W under every limit, so limits change nothing:"
-    )
-    print(f"their energies lie {floor:.2f} % (median) from their own mean, which nobody foretells.")
-    kept = [
-        points.select(
-            ~np.isin(points.batch_size, [c.batch_size[0] for c in quiet if c.power_w[0] in points.power_w])
-        )
-        for points in groups
-    ]
-    kept = [points for points in kept if points.limit_w.size]
-    print(f"The others\n{HEAD}")
+    kept = [points for each in groups if (points := drop_never_limited(each, lowest)).limit_w.size]
+    quiet = [curve.time_s * curve.power_w for curve in curves if is_never_limited(curve, lowest)]
+    scatter = np.concatenate([np.log(energy) - np.log(energy).mean() for energy in quiet])
+    print(f"\nWithout {len(quiet)} configurations that draw less than {lowest:g} W under every limit")
+    print(f"(the energies of those lie {100 * np.median(np.abs(scatter)):.2f} % from their own mean)\n{HEAD}")
     for name in ("line", "monotone"):
-        print(format_line(name, judge_left_out_limits(kept, lambda _, name=name: name)))
-    print(format_line("chosen, nested", judge_left_out_limits(kept, choose_model)))
+        print_line(name, judge_left_out_limits(kept, partial(always, name)))
+    print_line("chosen, nested", judge_left_out_limits(kept, choose_model))
 
     print(f"\nEach point left out by itself\n{HEAD}")
     for name in MODELS:
-        print(format_line(name, judge_points_left_out(groups, name)))
+        print_line(name, judge_points_left_out(groups, name))
 
-    for title, places in (("lowest and highest", (0, -1)), ("lowest, middle, highest", (0, None, -1))):
-        for full in (False, True):
-            print(f"\nMeasured at {title}{', one batch size of each network at all' if full else ''}\n{HEAD}")
-            for name in MODELS:
-                print(format_line(name, judge_few(groups, places, lambda _, name=name: name, full)))
-            print(format_line("chosen", judge_few(groups, places, choose_model, full)))
+    for has_middle in (False, True):
+        for has_full in (False, True):
+            title = "lowest, middle and highest limit" if has_middle else "lowest and highest limit"
+            also = ", one batch size of each network at all" if has_full else ""
+            print(f"\nMeasured at the {title}{also}\n{HEAD}")
+            for name in (*MODELS, ""):
+                chosen = partial(always, name) if name else choose_model
+                judged = judge_few_limits(groups, chosen, has_middle=has_middle, has_full=has_full)
+                print_line(name or "chosen", judged)
 
     print(
-        "\nRegret in energy after 2, 3, 4, 5 measurements of each configuration alone, and measurements taken, mean"
+        "\nRegret in energy after 2, 3, 4, 5 measurements of each configuration alone, and how many were taken"
     )
-    for is_suggested in (True, False):
-        *regrets, taken = follow_suggestions(groups, is_suggested=is_suggested)
-        text = "  ".join(f"{100 * regret:5.2f} %" for regret in regrets)
-        print(f"{'as suggested' if is_suggested else 'middle of the widest gap':26} {text}   {taken:.1f}")
-
-
-def judge_few(
-    groups: Groups, places: Sequence[int | None], choose: Callable[[Groups], str], full: bool
-) -> Validation:
-    """As judge_few_limits; None is the middle."""
-    middle = len(groups[0].limits) // 2
-    return judge_few_limits(groups, [middle if place is None else place for place in places], choose, full)
+    for title, advise in (("as suggested", suggest), ("middle of the widest gap", halve_widest_gap)):
+        *regrets, taken = np.mean([follow_advice(curve, advise) for curve in curves], axis=0)
+        print(f"{title:26}", "  ".join(f"{100 * regret:5.2f} %" for regret in regrets), f"  {taken:.1f}")
 
 
 if __name__ == "__main__":

@@ -244,6 +244,9 @@ def test_a_limit_is_suggested_where_a_model_foretells_less_than_was_measured() -
     assert wanted.limit_w in (125, 150)  # 150 is the best, 125 is 3 % more
     assert wanted.low < -0.05 < wanted.high
     assert suggest_limit(curve, 256, np.array(LIMITS)) is None
+    two = suggest_limit(curve.select(np.isin(curve.limit_w, [100, 250])), 256, np.array(LIMITS))
+    assert two is not None
+    assert two.limit_w == 175  # the middle, whatever models say
 
 
 def test_nothing_is_suggested_where_all_models_agree_that_the_lowest_limit_is_the_best() -> None:
