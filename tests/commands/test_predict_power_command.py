@@ -5,24 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from made_up_rows import alone, folder
+from made_up_rows import alone, folder, under_limit
 from msgspec import structs
 from power_traces import read_trace
 from warm_command import WarmCommand
 
-from gpubench.schema.record import Record
-
 OTHER = "NVIDIA A40, 46068 MiB"
-
-
-def measure(batch_size: int, limit_w: int, time_s: float, power_w: float | None, **more: Any) -> Record:
-    """A trial under a limit. `power_w` None: neither energy nor power is known."""
-    record = alone(batch_size, epoch=time_s, power_limit_w=limit_w, **more)
-    energy = {} if power_w is None else {"energy_j": time_s * power_w}
-    return structs.replace(record, result=record.result | energy)
 
 
 def measure_trace(path: Path, *limits: float, sizes: tuple[int, ...] = (256,)) -> Path:
@@ -30,7 +20,7 @@ def measure_trace(path: Path, *limits: float, sizes: tuple[int, ...] = (256,)) -
     points = read_trace("v100")["imagenet", "resnet50", "adadelta"]
     lines = zip(points.batch_size, points.limit_w, points.time_s, points.power_w, strict=True)
     records = [
-        measure(int(size), int(limit), float(time), float(power))
+        under_limit(int(size), int(limit), float(time), float(power))
         for size, limit, time, power in lines
         if size in sizes and limit in limits
     ]
@@ -103,12 +93,13 @@ def test_two_limits_tell_no_error(tmp_path: Path, ask: Ask) -> None:
 def test_work_that_needs_no_high_limit_is_left_there_or_told_what_is_saved(tmp_path: Path, ask: Ask) -> None:
     """All limits take as long; power falls, so the lowest is taken, at no cost in time."""
     path = folder(
-        tmp_path, *(measure(16, limit, 10.0, watts) for limit, watts in ((100, 90), (150, 120), (200, 150)))
+        tmp_path,
+        *(under_limit(16, limit, 10.0, watts) for limit, watts in ((100, 90), (150, 120), (200, 150))),
     )
     _, text, _ = ask(path)
     assert "Take 100 W: 40 % less energy than at 200 W, 0 % less time." in text
     path = folder(
-        tmp_path / "b", *(measure(16, limit, s, 90.0) for limit, s in ((100, 30), (150, 20), (200, 10)))
+        tmp_path / "b", *(under_limit(16, limit, s, 90.0) for limit, s in ((100, 30), (150, 20), (200, 10)))
     )
     _, text, _ = ask(path)
     assert "Leave it at 200 W" in text
@@ -118,13 +109,14 @@ def test_work_that_needs_no_high_limit_is_left_there_or_told_what_is_saved(tmp_p
 
 def test_machines_are_told_apart(tmp_path: Path, ask: Ask) -> None:
     """One is the faster; nothing of it enters what is foretold of the other."""
-    here = [measure(16, limit, s, w) for limit, s, w in ((100, 20, 100), (150, 14, 150), (200, 12, 190))]
+    here = [under_limit(16, limit, s, w) for limit, s, w in ((100, 20, 100), (150, 14, 150), (200, 12, 190))]
     there = [
         structs.replace(
             record, machine_key=OTHER, environment=record.environment | {"gpu_name": "NVIDIA A40"}
         )
         for record in (
-            measure(16, limit, s, w) for limit, s, w in ((100, 200, 100), (150, 140, 150), (200, 120, 190))
+            under_limit(16, limit, s, w)
+            for limit, s, w in ((100, 200, 100), (150, 140, 150), (200, 120, 190))
         )
     ]
     one = ask(folder(tmp_path / "a", *here))[1]
@@ -135,8 +127,10 @@ def test_machines_are_told_apart(tmp_path: Path, ask: Ask) -> None:
 
 
 def test_rows_without_time_power_or_limit_are_left_out(tmp_path: Path, ask: Ask) -> None:
-    rows = [measure(16, limit, s, w) for limit, s, w in ((100, 20, 100.0), (150, 14, None), (200, 12, 190.0))]
-    path = folder(tmp_path, *rows, alone(16, epoch=11.0), measure(16, 125, 16, 125.0, status="failed"))
+    rows = [
+        under_limit(16, limit, s, w) for limit, s, w in ((100, 20, 100.0), (150, 14, None), (200, 12, 190.0))
+    ]
+    path = folder(tmp_path, *rows, alone(16, epoch=11.0), under_limit(16, 125, 16, 125.0, status="failed"))
     _, text, _ = ask(path)
     measured = [limit for limit, row in list_rows(text).items() if row[3] == "measured"]
     assert measured == [100, 200]
@@ -144,7 +138,9 @@ def test_rows_without_time_power_or_limit_are_left_out(tmp_path: Path, ask: Ask)
 
 def test_power_of_several_gpus_is_of_all_and_limits_of_each(tmp_path: Path, ask: Ask) -> None:
     rows = [
-        measure(16, limit, s, 4 * w, gpus=4, strategy="ddp", resolved={"gpus": 4, "gpu_ids": [0, 1, 2, 3]})
+        under_limit(
+            16, limit, s, 4 * w, gpus=4, strategy="ddp", resolved={"gpus": 4, "gpu_ids": [0, 1, 2, 3]}
+        )
         for limit, s, w in ((100, 20, 100.0), (200, 12, 180.0))
     ]
     _, text, _ = ask(folder(tmp_path, *rows))
@@ -169,7 +165,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, ask: Ask, args: list[str
     assert len(error.splitlines()) == 1
 
 
-def test_a_folder_of_one_limit_says_what_to_measure(tmp_path: Path, ask: Ask) -> None:
+def test_a_folder_of_one_limit_says_what_to_under_limit(tmp_path: Path, ask: Ask) -> None:
     code, text, error = ask(measure_trace(tmp_path, 100))
     assert (code, text) == (4, "")
     assert "gpubench sweep --set power_limit_w=150,200,250" in error

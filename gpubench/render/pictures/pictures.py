@@ -296,8 +296,8 @@ def draw_scaling_panel(rows: Sequence[dict[str, Any]], heading: str, end: float)
 
 # ---- limits: energy and time over the power limit, with the limit to take ----
 
-LIMIT_PANELS = {"energy_j": ("energy of an epoch, J", 200), "epoch_time_s": ("time of an epoch, s", 130)}
-"""Figure -> the title of its panel, and how high that is."""
+LIMIT_PANELS = {"energy_j": ("energy of an epoch", "J", 200), "epoch_time_s": ("time of an epoch", "s", 130)}
+"""Figure -> what its panel shows, in which unit, and how high that is."""
 
 
 def draw_limits(report: Report, finding: PowerLimitFinding) -> Vega | None:
@@ -315,14 +315,15 @@ def draw_limits(report: Report, finding: PowerLimitFinding) -> Vega | None:
     if len(points) < 2:
         return None
     panels = [
-        draw_limit_panel(points, name, title, height, is_labelled=place == len(LIMIT_PANELS) - 1)
-        for place, (name, (title, height)) in enumerate(LIMIT_PANELS.items())
+        draw_limit_panel(points, name, is_labelled=place == len(LIMIT_PANELS) - 1)
+        for place, name in enumerate(LIMIT_PANELS)
     ]
     return vega.compose_finding_picture(report, finding, panels, margin=vega.NUMBERS)
 
 
-def draw_limit_panel(points: Sequence[Row], name: str, title: str, height: int, *, is_labelled: bool) -> Vega:
+def draw_limit_panel(points: Sequence[Row], name: str, *, is_labelled: bool) -> Vega:
     """One figure over the limits."""
+    title, unit, height = LIMIT_PANELS[name]
     limits = [point["limit"] for point in points]
     axis = {**vega.make_x_title("power limit of each GPU, W"), "values": limits} if is_labelled else None
     room = 0.05 * (max(limits) - min(limits))
@@ -330,13 +331,13 @@ def draw_limit_panel(points: Sequence[Row], name: str, title: str, height: int, 
     y: Vega = {
         "field": name,
         "type": "quantitative",
-        "axis": {**vega.make_y_title(title), "format": ",", "tickCount": 5},
+        "axis": {**vega.make_y_title(f"{title}, {unit}"), "format": ",", "tickCount": 5},
     }
     place = {"x": x, "y": y}
     fill: Vega = {"value": vega.COLORS[0]}
     dots = {**place, "fill": vega.make_certainty_fill(fill)}
     chosen = [
-        {**point, "text": f"{point['limit']:g} W: {words.format_significant(point[name])}"}
+        {**point, "text": f"{point['limit']:g} W: {words.format_significant(point[name])} {unit}"}
         for point in points
         if point["is_chosen"]
     ]
