@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 if typing.TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from gpubench.notebook import LoadedFolders
@@ -17,3 +18,10 @@ def load(*folders: str | Path) -> LoadedFolders:
     from gpubench import notebook
 
     return notebook.load(*folders)
+
+
+def epoch() -> AbstractContextManager[None]:
+    """`with gpubench.epoch(): …` in a script that a sweep runs: the block is an epoch. Elsewhere it does nothing."""
+    from gpubench.script.epoch import mark_epoch
+
+    return mark_epoch()

@@ -106,7 +106,8 @@ def build_table_summary(
     if len(of_groups) == 1:
         codes = {**fields.codes, "cpu_sharing": np.where(fields.is_alone, of_groups[0], sharing)}
         words = replace(fields, codes=codes)
-    varied = words.list_varied_fields(axes) or ("batch_size",)
+    has_batch_size = bool(summary["batch_size"].notna().any())
+    varied = words.list_varied_fields(axes) or ("batch_size" if has_batch_size else "command",)
     arrangement = RowArrangement(
         axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
         fixed={name: value for name, value in words.find_fixed_fields().items() if name not in varied},

@@ -417,9 +417,10 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     members: list[Members] = []
     label = 0
     for name, places in _order_runs_by_experiment(runs, planned).items():
-        kinds = list(dict.fromkeys(runs["kind"].iloc[places]))
+        kind_by_run = _find_table_kinds(runs.iloc[places])
+        kinds = list(dict.fromkeys(kind_by_run))
         for kind in kinds:
-            alike = runs.iloc[places[(runs["kind"].iloc[places] == kind).to_numpy()]]
+            alike = runs.iloc[places[(kind_by_run == kind).to_numpy()]]
             title = clean_line(f"{name}, {kind}" if len(kinds) > 1 else name)
             summary, table_members, arrangement = build_table_summary(
                 alike,
@@ -441,6 +442,20 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             summaries.append(summary)
             members.append(table_members)
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
+
+
+def _find_table_kinds(runs: Runs) -> pd.Series[Any]:
+    """The kind of time of the table that each run of an experiment is in.
+
+    What a command told of epochs is known once it has run, so all are in the table of those that have. Trainings beside
+    commands are there with them: nothing is compared with a command but itself.
+    """
+    is_command = runs["command"].notna()
+    measured = runs["kind"][is_command & runs["epoch_time_source"].notna()].unique()
+    if len(measured) > 1 or not is_command.any():
+        return runs["kind"]
+    kind = measured[0] if len(measured) else runs["kind"][is_command].iloc[0]
+    return pd.Series(kind, index=runs.index, dtype=object)
 
 
 def _order_runs_by_experiment(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:

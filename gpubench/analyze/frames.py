@@ -13,7 +13,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze.series import Codes, combine_codes, encode_values
-from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
+from gpubench.schema.cell import format_cell
+from gpubench.schema.columns import (
+    BY_NAME,
+    COLUMNS,
+    CPU_SPEED,
+    GPU_SETTINGS,
+    MEASURED,
+    TRIAL,
+    Column,
+    make_printed_column,
+)
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import find_column_kind, format_value_text
 from gpubench.schema.row import Row, collect_columns
@@ -28,7 +38,8 @@ other numbers float64, yes or no boolean, lists as tuples and text as objects (`
 - `source`, `kind` (epoch_times.Kind), `log` (relative path), `machine` (GPU model, CPU model on a CPU), `allowance`
 - `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
 - `images`: KnownImages, None where not known
-- `together`, `asked`, `doubt_texts`, `missing`, `variant_definition`: mappings
+- `together`, `asked`, `doubt_texts`, `missing`, `printed`, `variant_definition`: mappings
+- a column for each figure that commands printed (`list_printed_columns`), under the name that its user gave it
 - `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
   whether these fields were
 - `jobs_of_group`: how many jobs its group has, as far as the record tells
@@ -53,10 +64,10 @@ Members: TypeAlias = pd.DataFrame
 
 DETAILS = (
     "source", "log", "allowance", "steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib",
-    "together", "images", "asked", "doubt_texts", "missing", "variant_definition",
+    "together", "images", "asked", "doubt_texts", "missing", "printed", "variant_definition",
 )  # fmt: skip
 """Attributes of a row that are no columns of trials.csv."""
-OBJECTS = ("together", "images", "asked", "doubt_texts", "missing", "variant_definition")
+OBJECTS = ("together", "images", "asked", "doubt_texts", "missing", "printed", "variant_definition")
 """Those that a summary leaves out."""
 FIGURES: tuple[Column, ...] = tuple(
     column for column in (*TRIAL[-2:], *MEASURED, *CPU_SPEED) if column.name not in ("group_id", "doubts")
@@ -103,8 +114,36 @@ def build_runs(rows: Sequence[Row]) -> Runs:
         series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
     series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
     frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
-    frame["machine"] = frame["gpu_name"].where(frame["device"] != "cpu", frame["cpu_name"])
+    for column in list_printed_columns(frame):
+        printed = [figures.get(column.name) for figures in values["printed"]]
+        frame[column.name] = convert_to_column_dtype(printed, "number")
+    frame["machine"] = name_machines(frame)
     return frame
+
+
+def list_printed_columns(runs: Runs) -> list[Column]:
+    """The columns of figures that commands printed, in order of first appearance."""
+    names = dict.fromkeys(name for figures in runs["printed"] for name in figures)
+    return [make_printed_column(name) for name in names if name not in BY_NAME]
+
+
+def name_machines(rows: pd.DataFrame) -> pd.Series[Any]:
+    """The GPU model of each row, on a CPU the CPU model. GPUs of one model that are set unlike are unlike machines."""
+    machines = rows["gpu_name"].where(rows["device"] != "cpu", rows["cpu_name"])
+    for name, values in find_unlike_settings(rows).items():
+        machines = machines.where(values.isna(), machines + f", {name} " + values.map(format_cell))
+    return machines
+
+
+def find_unlike_settings(rows: pd.DataFrame) -> dict[str, pd.Series[Any]]:
+    """The columns of `GPU_SETTINGS` in which GPUs of one model differ, with their values; missing ones don't count.
+
+    A power limit that the trial itself asked for is none of them: its field tells of it.
+    """
+    settings = rows[[column.name for column in GPU_SETTINGS]].astype(object)
+    settings["gpu_power_limit_w"] = settings["gpu_power_limit_w"].where(rows["power_limit_w"].isna())
+    most = settings.groupby(rows["gpu_name"]).nunique().max()
+    return {column.name: settings[column.name] for column in GPU_SETTINGS if most[column.name] > 1}
 
 
 def convert_to_column_dtype(values: Sequence[Any], form: str) -> Any:
@@ -239,7 +278,8 @@ def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> Non
     whole = pool["has_all_figures"].to_numpy()
     has_whole = np.bincount(number, whole, len(summary)) > 0
     first = whole | ~has_whole[number]
-    figures = [column for column in FIGURES if pool[column.name].notna().any()]
+    every_figure = (*FIGURES, *list_printed_columns(pool))
+    figures = [column for column in every_figure if pool[column.name].notna().any()]
     every = [column for column in figures if column.name in EVERY_ROUND]
     first_round = [column for column in figures if column.name not in EVERY_ROUND]
     aggregates = pd.concat(

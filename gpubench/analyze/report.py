@@ -9,6 +9,7 @@ from typing import Any
 
 from gpubench.analyze import sharing
 from gpubench.analyze.folder import Table
+from gpubench.analyze.frames import list_printed_columns
 from gpubench.analyze.grid import (
     SHARING_COLUMNS,
     SOURCES,
@@ -40,6 +41,7 @@ AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """What a warning is about -> the columns that it touches."""
 HEADLINE: Mapping[str, tuple[Any, ...]] = {
+    "command": (None,), "settings": (None,),
     "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
     "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
     "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (),
@@ -115,7 +117,9 @@ def build_report_table(
     varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
     axis = None if view.sort or has_jobs else table.axis
     heads, labels = split_head_and_row_fields(varied, axis, table.tied)
-    names = view.choose_columns(choose_figure_columns(alone, question, has_all=view.has_all_columns))
+    usual = choose_figure_columns(alone, question, has_all=view.has_all_columns)
+    printed = [column.name for column in list_printed_columns(rows.runs)]
+    names = view.choose_columns((*usual, *printed))
     alone = alone.loc[[label for label in order if label in alone.index]]
     columns = make_report_columns(alone, labels, names)
     groups = build_trial_groups(

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.derive import RowArrangement
+from gpubench.analyze.frames import find_unlike_settings
 from gpubench.analyze.intervals import compute_node_shares
 from gpubench.analyze.series import EncodedFields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
@@ -186,7 +187,8 @@ def list_machine_columns(rows: pd.DataFrame) -> list[str]:
     """The columns whose names tell several machines apart; empty for one."""
     if rows["machine"].nunique() < 2:
         return []
-    return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
+    models = [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
+    return [*models, *find_unlike_settings(rows)]
 
 
 def estimate_noise_by_row(summary: pd.DataFrame) -> dict[int, float]:

@@ -68,7 +68,7 @@ app = typer.Typer(
 data = typer.Typer(
     name="data", help="Image folders: make, resize, list.", callback=_print_help_without_command, **GROUP
 )
-app.command("sweep", cls=usage.StrictCommand, rich_help_panel="Measure")(measure.sweep)
+app.command("sweep", cls=measure.SweepCommand, rich_help_panel="Measure")(measure.sweep)
 app.command("slurm", cls=slurm.PassThroughCommand, rich_help_panel="Measure")(slurm.slurm)
 
 # Read: what was measured is told.

@@ -21,12 +21,28 @@ from gpubench.schema.trial_fields import ABOUT, FieldOption, order_names
 NOTHING = "stopped; nothing was measured"
 
 
-def sweep(experiment: Path | None, **given: Any) -> None:
-    """Train over a grid and print the table."""
+BEHIND = "command_words"
+"""In the context: what stands behind `--`."""
+
+
+class SweepCommand(usage.StrictCommand):
+    """A command that keeps what stands behind `--` apart: another command, which no option of ours is read from."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[BEHIND] = None if at == len(args) else tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND…]"]
+
+
+def sweep(context: typer.Context, experiment: Path | None, **given: Any) -> None:
+    """Train over a grid, or run a command of your own, and print the table."""
     with _report_nothing_measured():
         from gpubench.commands import sweep as command
 
-        experiment_options, run_options = _read_options(given)
+        experiment_options, run_options = _read_options(given, context.meta[BEHIND])
         if run_options.dry_run and run_options.json:
             raise UsageError("--json prints trials that ran, and --dry-run runs none; give one of them")
         raise typer.Exit(command.sweep(experiment, experiment_options, run_options))
@@ -90,15 +106,25 @@ def _make_option_parameter(
 
 _OPTION_PARAMETERS = _list_option_parameters()
 _ARGUMENT = typer.Argument(None, metavar="EXPERIMENT.toml", help="Experiment file; none: the built-in one.")
+_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 options.set_signature(
-    sweep, [options.make_keyword_parameter("experiment", Path | None, _ARGUMENT), *_OPTION_PARAMETERS]
+    sweep,
+    [_CONTEXT, options.make_keyword_parameter("experiment", Path | None, _ARGUMENT), *_OPTION_PARAMETERS],
 )
 
 
-def _read_options(given: Mapping[str, Any]) -> tuple[ExperimentOptions, RunOptions]:
-    """The options of what was given by parameter. Raises UsageError for a field that is no field."""
+def _read_options(
+    given: Mapping[str, Any], command: tuple[str, ...] | None
+) -> tuple[ExperimentOptions, RunOptions]:
+    """The options of what was given by parameter. `command`: what stands behind `--`; None: there is none."""
+    if command == ():
+        raise UsageError("a command is missing behind --: write -- python train.py …")
     # Later axes vary faster, so the order of these options is that of a plan's trials.
-    names = [parameter.name for parameter in _OPTION_PARAMETERS if parameter.name in ABOUT]
+    names = [
+        parameter.name
+        for parameter in _OPTION_PARAMETERS
+        if parameter.name in ABOUT and ABOUT[parameter.name].option
+    ]
     named = {
         name: "true" if given[name] is True else given[name]
         for name in names
@@ -114,7 +140,7 @@ def _read_options(given: Mapping[str, Any]) -> tuple[ExperimentOptions, RunOptio
         }
 
     return (
-        ExperimentOptions(fields=fields, **select_values(ExperimentOptions)),
+        ExperimentOptions(fields=fields, command=command or (), **select_values(ExperimentOptions)),
         RunOptions(**select_values(RunOptions)),
     )
 
@@ -124,10 +150,11 @@ def _read_options(given: Mapping[str, Any]) -> tuple[ExperimentOptions, RunOptio
 
 def parse_sweep_options(words: Sequence[str]) -> ExperimentOptions:
     """What these words of a command line ask of an experiment, as `gpubench sweep` reads them. Nothing is run."""
-    given = _make_sweep_command().make_context("gpubench sweep", list(words)).params
+    context = _make_sweep_command().make_context("gpubench sweep", list(words))
+    given = context.params
     if given["experiment"] is not None:
         raise UsageError(f"{given['experiment']}: the experiment file stands before --")
-    return _read_options(given)[0]
+    return _read_options(given, context.meta[BEHIND])[0]
 
 
 def list_sweep_option_names() -> frozenset[str]:
@@ -139,5 +166,5 @@ def list_sweep_option_names() -> frozenset[str]:
 
 def _make_sweep_command() -> Any:
     alone = typer.Typer()
-    alone.command(cls=usage.StrictCommand)(sweep)
+    alone.command(cls=SweepCommand)(sweep)
     return typer.main.get_command(alone)

@@ -117,16 +117,15 @@ def choose_only_form(names: Sequence[str]) -> str | None:
 def collect_field_values(named: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:
     """Trial field -> its values as text: those with an option of their own, and what --set gives.
 
-    Raises UsageError for a field that is given twice.
+    Whether a name is a field, or a setting of a command, is seen once the command is known. Raises UsageError for a
+    field that is given twice.
     """
-    from gpubench.plan.values import check_field_name
-
     fields = dict(named)
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
-        field = check_field_name(name.strip().replace("-", "_"))
+        field = name.strip().replace("-", "_")
         if field in fields:
             raise UsageError(f"{field} is given twice; give all its values at once, with commas")
         fields[field] = value

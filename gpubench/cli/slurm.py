@@ -81,9 +81,10 @@ def slurm(
     if time is not None:
         parse_time_limit(time)
     behind = list(context.meta[BEHIND])
-    if any(word.split("=")[0] == "--out" for word in behind):
+    options_behind = behind[: behind.index("--")] if "--" in behind else behind  # then comes a command
+    if any(word.split("=")[0] == "--out" for word in options_behind):
         raise UsageError("--out stands before --, for the tables need it, too")
-    if measures_nothing := {"-n", "--dry-run"} & set(behind):
+    if measures_nothing := {"-n", "--dry-run"} & set(options_behind):
         raise UsageError(
             f"with {min(measures_nothing)} the job would measure nothing: ask gpubench sweep itself"
         )

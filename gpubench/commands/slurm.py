@@ -66,6 +66,7 @@ def slurm(
     experiment = read_experiment(path, options, has_gpu=gpus > 0)
     folder = choose_results_folder(out, experiment).absolute()
     file = [str(path.absolute())] if path else []
+    at = sweep_words.index("--") if "--" in sweep_words else len(sweep_words)
     for word in (str(Path.cwd()), *file, *sweep_words, str(folder)):
         try:
             word.encode()
@@ -73,7 +74,10 @@ def slurm(
             raise UsageError(f"{word} is no UTF-8 text, as a job script is: rename it") from None
     script = BatchScript(
         name=experiment.name,
-        command=[*_make_gpubench_command(), "sweep", *file, *sweep_words, "--out", str(folder), "--yes"],
+        command=[
+            *(*_make_gpubench_command(), "sweep", *file, *sweep_words[:at], "--out", str(folder), "--yes"),
+            *sweep_words[at:],
+        ],
         home=str(Path.cwd()),
         command_line=command_line,
         tasks=tasks,

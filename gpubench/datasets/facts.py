@@ -30,3 +30,7 @@ class DataFacts:
     def as_dict(self) -> dict[str, Any]:
         """The facts as plain JSON values."""
         return asdict(self)
+
+
+NO_DATA = DataFacts(name="none", kind="none", fingerprint="none", train_images=0, val_images=0, num_classes=0)
+"""Of a command: what it reads nobody knows."""

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, list_table_csv_columns, make_table_csv_rows, make_trials_csv_rows
+from gpubench.analyze.frames import list_printed_columns
 from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.export.formats import FormatOptions
@@ -83,8 +84,9 @@ class Sheet:
 
 def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
     """The lines of table.csv: those rows and columns of them that are shown."""
-    names = view.choose_columns(list_table_csv_columns(folders))
-    columns = tuple(TABLE_BY_NAME[name] for name in names)
+    printed = list_printed_columns_of_folders(folders)
+    names = view.choose_columns([*list_table_csv_columns(folders), *printed])
+    columns = tuple(printed.get(name) or TABLE_BY_NAME[name] for name in names)
 
     def list_shown(folder: Folder) -> Iterable[Line]:
         order = [
@@ -96,11 +98,17 @@ def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Shee
 
 
 def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
-    """The lines of trials.csv."""
-    names = [column.name for column in COLUMNS]
+    """The lines of trials.csv. Figures that commands printed stand at its end."""
+    columns = (*COLUMNS, *list_printed_columns_of_folders(folders).values())
+    names = [column.name for column in columns]
     return _make_joined_sheet(
-        "trials", COLUMNS, folders, lambda folder: list_frame_lines(make_trials_csv_rows(folder), names)
+        "trials", columns, folders, lambda folder: list_frame_lines(make_trials_csv_rows(folder), names)
     )
+
+
+def list_printed_columns_of_folders(folders: Sequence[Folder]) -> dict[str, Column]:
+    """The columns of figures that commands printed in any of these folders, by name."""
+    return {column.name: column for folder in folders for column in list_printed_columns(folder.runs)}
 
 
 def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:
@@ -206,6 +214,9 @@ def make_parquet(folders: Sequence[Folder], options: FormatOptions) -> bytes:
 
 def list_frame_lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[Line]:
     """The values of these columns as Python's own, a line a row; what is missing is None."""
+    frame = frame.reindex(
+        columns=list(names)
+    )  # of several folders one may lack what a command printed in another
     columns = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
     return zip(*columns, strict=True) if len(frame) else ()
 

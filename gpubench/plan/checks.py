@@ -13,11 +13,8 @@ from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import CARD_LIMITS
 
 
-def _list_device_problems(
-    t: Trial, variant: catalog.InputVariant, together: int, *, on_cpu: bool
-) -> Iterator[str]:
-    """What is wrong with the devices that a trial asks for, and with its strategy on them."""
-    strategy = catalog.STRATEGIES[t.strategy]
+def _list_placement_problems(t: Trial, *, on_cpu: bool) -> Iterator[str]:
+    """What is wrong with the devices that a trial asks for."""
     if on_cpu and t.gpus:
         count, given = t.ranks or t.gpus, "gpu_ids (--gpu-ids)" if t.gpu_ids else "gpus (--gpus)"
         yield (
@@ -33,6 +30,22 @@ def _list_device_problems(
         yield "a GPU trial needs at least one GPU"
     if not on_cpu and t.gpu_ids is not None and (len(set(t.gpu_ids)), len(t.gpu_ids)) != (t.gpus, t.gpus):
         yield f"gpu_ids {'+'.join(map(str, t.gpu_ids))} do not name {t.gpus} different GPUs"
+
+
+def _list_sharing_problems(t: Trial, together: int) -> Iterator[str]:
+    """What is wrong with how the CPUs are shared."""
+    if together == 1 and t.cpu_sharing != "shared":
+        yield (
+            f"CPUs are {t.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) out, or "
+            "give copies (--copies) or jobs (--job)"
+        )
+
+
+def _list_device_problems(
+    t: Trial, variant: catalog.InputVariant, together: int, *, on_cpu: bool
+) -> Iterator[str]:
+    """What is wrong with how a training uses its devices, and with its strategy on them."""
+    strategy = catalog.STRATEGIES[t.strategy]
     if t.nodes > 1:
         if together > 1:
             yield "jobs that run together run on one node: leave nodes (--nodes) out"
@@ -143,11 +156,6 @@ def _list_measuring_problems(
         yield f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
     if t.until_top1 is not None and not facts.val_images:
         yield "until_top1 (--until-top1) needs a validation split, and the data have none"
-    if together == 1 and t.cpu_sharing != "shared":
-        yield (
-            f"CPUs are {t.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) out, or "
-            "give copies (--copies) or jobs (--job)"
-        )
     if together > 1 and t.until_top1 is not None:
         yield "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
     if together > 1 and t.breakdown:
@@ -161,11 +169,14 @@ def find_trial_conflict(
 
     `together`: jobs that run at the same time, this one among them.
     """
-    problems = chain(
-        _list_device_problems(t, variant, together, on_cpu=device == "cpu"),
-        _list_work_problems(t, variant, facts),
-        _list_measuring_problems(t, variant, facts, together),
-    )
+    problems = chain(_list_placement_problems(t, on_cpu=device == "cpu"), _list_sharing_problems(t, together))
+    if t.command is None:
+        problems = chain(
+            problems,
+            _list_device_problems(t, variant, together, on_cpu=device == "cpu"),
+            _list_work_problems(t, variant, facts),
+            _list_measuring_problems(t, variant, facts, together),
+        )
     return next(problems, None)
 
 
@@ -173,7 +184,7 @@ def find_group_conflict(trials: list[Trial]) -> str | None:
     """Why these jobs can't run side by side; None where they can."""
     if len({t.cpu_sharing for t in trials}) > 1:
         return "jobs that run together have their CPUs all shared or all pinned"
-    if len({t.epochs is None for t in trials}) > 1:
+    if len({t.epochs is None for t in trials if t.command is None}) > 1:
         return "jobs that run together measure all a window or all whole epochs"
     for index, t in enumerate(trials):
         others = trials[:index] + trials[index + 1 :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
@@ -11,14 +12,15 @@ from typing import Any
 from gpubench.basics.errors import make_unknown_name_error
 from gpubench.node import environment
 from gpubench.plan import experiment_file
-from gpubench.plan.experiment import Experiment
+from gpubench.plan.experiment import COMMAND_TIMEOUT_S, Experiment
 from gpubench.plan.options import apply_options, parse_job_option
 from gpubench.plan.plan import Plan, expand_experiment
-from gpubench.plan.sources import DiskSources
+from gpubench.plan.sources import SCRIPT_SUFFIXES, DiskSources
 from gpubench.plan.sweep_options import ORDERS, ExperimentOptions
 from gpubench.plan.values import format_field_value
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS
+from gpubench.schema.command import join_command, split_command
 
 OF_THE_WORK = (
     "model", "width", "input_size", "num_classes", "variant", "data", "train_images", "precision", "memory_format",
@@ -29,8 +31,14 @@ OF_THE_WORK = (
 
 def read_experiment(path: Path | None, options: ExperimentOptions, *, has_gpu: bool) -> Experiment:
     """The file's experiment, or the built-in one that suits the machine, with the options in place of its fields."""
+    command = join_command(options.command) if options.command else None
     if path is not None:
-        base = experiment_file.read_experiment_file(path)
+        base = experiment_file.read_experiment_file(path, command)
+    elif command is not None:
+        name = derive_command_name(command)
+        base = Experiment(
+            name=name, fixed={"command": command}, variants=VARIANTS, timeout_s=COMMAND_TIMEOUT_S
+        )
     else:
         asks_for_gpus = options.fields.get("device") == "cuda" or {"gpus", "gpu_ids"} & set(options.fields)
         on_cpu = options.fields.get("device") == "cpu" or not (has_gpu or asks_for_gpus)
@@ -43,10 +51,19 @@ def read_experiment(path: Path | None, options: ExperimentOptions, *, has_gpu: b
         without |= {"input_size"} if "data" in options.fields else set()
         base = replace(base, fixed={k: v for k, v in base.fixed.items() if k not in without})
     changed = apply_options(base, options)
+    if command is not None:
+        return changed
     # Other axes ask another question than the built-in one, and so do jobs that run together. Its name stays: with it
     # the results folder, where rows of trials alone may be that jobs can be compared with.
     is_same_question = path is not None or (changed.varied, changed.groups) == (base.varied, base.groups)
     return changed if is_same_question else replace(changed, question="")
+
+
+def derive_command_name(command: str) -> str:
+    """What an experiment is called that runs this command: by its script, else by its program, without its ending."""
+    words = split_command(command)
+    script = next((word for word in words if Path(word).suffix in SCRIPT_SUFFIXES), words[0])
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", Path(script).stem).lstrip("._-") or "command"
 
 
 def make_plan(

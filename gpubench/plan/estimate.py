@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
+from statistics import median
 from typing import Any
 
 from gpubench.plan.resolve import ResolvedTrial
@@ -23,6 +24,8 @@ from gpubench.schema.window import (
 
 START_S = {"cuda": 4.0, "cpu": 1.0}
 """Process, context, first step, end: seen on an H200 host (mobilenet_v2 takes more, resnet34 less) and on two cores."""
+COMMAND_GUESS_S = 60.0
+"""Of a command, of which nothing is known."""
 LOADER_IMAGES_PER_CPU_S = 400.0
 """Decoding and cropping full-size JPEGs on one core."""
 GPU_IMAGES_PER_S = 1500.0
@@ -55,6 +58,8 @@ def estimate_trial_times(
 
 
 def _estimate_trial_time(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -> TimeEstimate:
+    if t.command is not None:
+        return known.estimate_command_time(t)
     row = known.find_nearest_row(t)
     rate = row.images_per_s if row is not None else None
     step_s = t.batch_size / rate if rate else _guess_step_s(t, resolved)
@@ -100,10 +105,19 @@ class _MeasuredTrials:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._models: dict[str, dict[tuple[Any, ...], dict[int, Row]]] = {}
+        self._commands = [row for row in rows if row.command and row.took_s]
         for row in rows:
-            if row.images_per_s and row.model and row.batch_size:
+            if row.command is None and row.images_per_s and row.model and row.batch_size:
                 kind = (row.input_size, row.gpus, *(getattr(row, name) for name in _KIND))
                 self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
+
+    def estimate_command_time(self, t: Trial) -> TimeEstimate:
+        """As long as the same command took, with the same values if there is such a row; else a guess."""
+        of_command = [row for row in self._commands if row.command == t.command]
+        wanted = t.as_json_dict()
+        alike = [row for row in of_command if all(row.asked.get(name) == wanted[name] for name in wanted)]
+        took_s = [row.took_s or 0.0 for row in alike or of_command]
+        return TimeEstimate(median(took_s), True) if took_s else TimeEstimate(COMMAND_GUESS_S, False)
 
     def find_nearest_row(self, t: Trial) -> Row | None:
         """The row of the same model that is most like this trial; None where there is none."""

@@ -8,12 +8,23 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
-from gpubench.plan.groups import Group, check_group, count_copies
+from gpubench.plan.groups import Group, check_group, count_copies, is_training_job
 from gpubench.plan.rounds import UNASKED, RoundLimits
-from gpubench.plan.values import RIVALS
+from gpubench.plan.values import RIVALS, check_field_name
 from gpubench.schema import catalog
+from gpubench.schema.columns import BY_NAME
+from gpubench.schema.command import (
+    compile_pattern,
+    list_placeholders,
+    parse_metric_patterns,
+    parse_metric_target,
+    split_command,
+)
+from gpubench.schema.trial_fields import ABOUT
 
 DEFAULT_TIMEOUT_S = 3600.0
+COMMAND_TIMEOUT_S = 86_400.0
+"""Of commands, which may train to their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,11 @@ class Experiment:
     timeout_s: float = DEFAULT_TIMEOUT_S
     bad_images: catalog.BadImages = "fail"
     """What becomes of a trial whose images can't all be used."""
+
+    @property
+    def command(self) -> str | None:
+        """The command that its trials run; None: they train."""
+        return self.fixed.get("command")
 
     @property
     def own_variants(self) -> dict[str, catalog.InputVariant]:
@@ -87,8 +103,10 @@ class Experiment:
 _OF_LENGTH = ("window", "steps", "epochs", "until_top1")
 
 
-def check_experiment_groups(experiment: Experiment) -> Experiment:
-    """The experiment, if its groups make sense."""
+def check_experiment(experiment: Experiment) -> Experiment:
+    """The experiment, if its fields are known, and its command and its groups make sense. Raises UsageError."""
+    check_known_fields(experiment)
+    check_command(experiment)
     for index, group in enumerate(experiment.groups):
         check_group(group, most_copies=experiment.most_copies)
         if group.title in [other.title for other in experiment.groups[:index]]:
@@ -111,3 +129,80 @@ def parse_bad_images_policy(text: str) -> catalog.BadImages:
         if text == known:
             return known
     raise make_unknown_name_error("--bad-images", text, catalog.BAD_IMAGES)
+
+
+# ---- commands ----
+
+
+RESOLVED_PLACEHOLDERS = ("gpus", "gpu_ids", "cpus", "device", "seed", "repeat")
+"""Fields that a command may name though nobody gives them: the machine fills them, or they have a value anyway."""
+
+
+def check_known_fields(experiment: Experiment) -> None:
+    """Raises UsageError for a name that is neither a trial field nor a placeholder of the command."""
+    settings = list_placeholders(experiment.command or "")
+    excluded = (name for exclude in experiment.excludes for name in exclude)
+    given = (*experiment.list_given_values(), *experiment.list_job_values())
+    for name in (*(name for name, _ in given), *excluded):
+        check_field_name(name, settings)
+
+
+def check_command(experiment: Experiment) -> None:
+    """Raises UsageError for a placeholder without a value, and for a field that has no effect on a command."""
+    command = experiment.command
+    jobs = [job for group in experiment.groups for job in group.jobs]
+    of_commands = [job for job in jobs if not is_training_job(job, command)]
+    given = [name for name, _ in experiment.list_given_values()] + [n for job in of_commands for n in job]
+    if command is None:
+        lost = [name for name in ("epoch_pattern", "metrics", "until", "settings") if name in given]
+        if lost and "command" not in given:
+            raise UsageError(
+                f"{lost[0].replace('_', ' ')} is of a command: give one behind --, or leave it out"
+            )
+        return
+    placeholders = list_placeholders(command)
+    split_command(command)
+    for name in placeholders:
+        if name not in given and name not in RESOLVED_PLACEHOLDERS:
+            option = ABOUT[name].option if name in ABOUT else None
+            how = f"{option.name} VALUES" if option else f"--set {name}=VALUES"
+            raise UsageError(
+                f"the command has {{{name}}}, and nothing gives its value: add {how}, or write {{{{{name}}}}} where "
+                "the braces are the command's own"
+            )
+    for name in given if len(of_commands) == len(jobs) else ():
+        if name in MEASURED_OTHERWISE:
+            raise UsageError(
+                f"{name} is of trainings: a command is measured over its whole run, or by its epochs "
+                "(--epoch-pattern, or gpubench.epoch() in its script)"
+            )
+        if name in ABOUT and not ABOUT[name].for_commands and name not in placeholders:
+            raise UsageError(f"{name} has no effect: the command has no {{{name}}}")
+    check_command_output(experiment.fixed)
+
+
+MEASURED_OTHERWISE = (
+    "window",
+    "steps",
+    "until_top1",
+    "confirm_top1",
+    "breakdown",
+    "gpu_mem_cap_mib",
+    "nodes",
+)
+"""Fields by which trainings are measured, which no placeholder could hand over."""
+
+
+def check_command_output(fields: Mapping[str, Any]) -> None:
+    """Raises UsageError for patterns that can't be looked for, and for a target that none of them finds."""
+    if (pattern := fields.get("epoch_pattern")) is not None:
+        compile_pattern("--epoch-pattern", pattern)
+    metrics = parse_metric_patterns(fields.get("metrics"))
+    for metric in metrics:
+        if metric.name in BY_NAME:
+            raise UsageError(
+                f"--metric {metric.name}: that is a column of gpubench's own; give the figure another name, such as "
+                f"my_{metric.name}"
+            )
+    if (target := fields.get("until")) is not None:
+        parse_metric_target(target, [metric.name for metric in metrics])

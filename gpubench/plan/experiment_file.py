@@ -15,15 +15,17 @@ from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import clean_line
 from gpubench.plan import values
 from gpubench.plan.experiment import (
+    COMMAND_TIMEOUT_S,
     DEFAULT_TIMEOUT_S,
     Axis,
     Experiment,
-    check_experiment_groups,
+    check_experiment,
     check_no_duplicate_fields,
 )
 from gpubench.plan.groups import Group
 from gpubench.plan.rounds import encode_rounds, parse_rounds
 from gpubench.schema import catalog
+from gpubench.schema.command import join_command
 from gpubench.schema.events import Finite
 from gpubench.schema.trial_fields import select_fields
 from gpubench.schema.validation import convert_value
@@ -47,7 +49,7 @@ class _RunTableOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     rounds: int | None = None
     within: str | float | None = None
     budget: str | float | None = None
-    timeout: str | float = DEFAULT_TIMEOUT_S
+    timeout: str | float | None = None
     bad_images: catalog.BadImages = "fail"
 
 
@@ -76,9 +78,20 @@ _Name = Annotated[
 ]
 
 
+class _CommandTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command that is run in place of trainings."""
+
+    run: str | list[str]
+    """As a shell would read it, or its words."""
+    epoch_pattern: str | None = None
+    metrics: list[str] = []
+    until: str | None = None
+
+
 class _ExperimentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: _Name
     question: str = ""
+    command: _CommandTable | None = None
     fixed: dict[str, Any] = {}
     axes: dict[str, list[Any] | str] = {}
     zip: list[dict[str, list[Any]]] = []
@@ -88,8 +101,11 @@ class _ExperimentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     run: _RunTable = msgspec.field(default_factory=_RunTable)
 
 
-def read_experiment_file(path: Path) -> Experiment:
-    """The experiment of a TOML file. Raises UsageError in one line for anything wrong with it."""
+def read_experiment_file(path: Path, command: str | None = None) -> Experiment:
+    """The experiment of a TOML file. Raises UsageError in one line for anything wrong with it.
+
+    `command`: one that is to be run in place of its own.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -98,11 +114,11 @@ def read_experiment_file(path: Path) -> Experiment:
         ) from None
     except UnicodeDecodeError:
         raise UsageError(f"experiment file {path} is no text in UTF-8; save it as one") from None
-    return parse_experiment(text, str(path))
+    return parse_experiment(text, str(path), command)
 
 
-def parse_experiment(text: str, where: str) -> Experiment:
-    """The experiment of TOML text; `where` names it in errors."""
+def parse_experiment(text: str, where: str, command: str | None = None) -> Experiment:
+    """The experiment of TOML text; `where` names it in errors. `command`: as of `read_experiment_file`."""
     try:
         table = tomllib.loads(text)
         repr(table)  # a hexadecimal number may have any length; the messages below could not quote it
@@ -112,7 +128,7 @@ def parse_experiment(text: str, where: str) -> Experiment:
     is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
         file = convert_value(table, _ExperimentFile)
-        experiment = _make_experiment(file, is_checked=is_earlier)
+        experiment = _make_experiment(file, command, is_checked=is_earlier)
         return _default_old_plan_to_epochs(experiment) if is_earlier else experiment
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
@@ -142,9 +158,13 @@ def _make_variant(table: _VariantTable) -> catalog.InputVariant:
     )
 
 
-def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Experiment:
+def _make_experiment(
+    file: _ExperimentFile, command: str | None = None, *, is_checked: bool = False
+) -> Experiment:
     """`is_checked`: it was asked for once, by a version that knew other rivals."""
-    fixed = _decode_fields(file.fixed)
+    fixed = _decode_fields(file.fixed) | (_decode_command(file.command) if file.command else {})
+    fixed |= {} if command is None else {"command": command}
+    timeout_s = COMMAND_TIMEOUT_S if "command" in fixed else DEFAULT_TIMEOUT_S
     given_run = {name: getattr(file.run, name) for name in _RUN_FIELDS}
     run = _decode_fields({name: given for name, given in given_run.items() if given is not None})
     axes = [
@@ -157,7 +177,7 @@ def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Expe
         check_no_duplicate_fields([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
     if not all(file.exclude):
         raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
-    return check_experiment_groups(
+    return check_experiment(
         Experiment(
             name=file.name,
             question=file.question,
@@ -168,10 +188,21 @@ def _make_experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Expe
             variants=catalog.VARIANTS | {name: _make_variant(table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
             rounds=parse_rounds(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
-            timeout_s=values.parse_seconds(file.run.timeout),
+            timeout_s=timeout_s if file.run.timeout is None else values.parse_seconds(file.run.timeout),
             bad_images=file.run.bad_images,
         )
     )
+
+
+def _decode_command(table: _CommandTable) -> dict[str, Any]:
+    """The fields of a trial that a [command] table gives."""
+    fields = {
+        "command": table.run if isinstance(table.run, str) else join_command(table.run),
+        "epoch_pattern": table.epoch_pattern,
+        "metrics": "\n".join(table.metrics) or None,
+        "until": table.until,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _decode_fields(table: Mapping[str, Any]) -> dict[str, Any]:

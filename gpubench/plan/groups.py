@@ -9,7 +9,8 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import clean_line, quote_value
-from gpubench.plan.values import RIVALS, format_field_value
+from gpubench.plan.values import KINDS, RIVALS, format_field_value
+from gpubench.schema.command import list_placeholders
 
 MOST_JOBS = 64
 """More at once is a slip of the pen."""
@@ -58,6 +59,11 @@ def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[
         return _list_pairs(group, jobs)
     jobs = _repeat_copies(jobs)
     return [(group.title if len(jobs) > 1 else "", jobs)]
+
+
+def is_training_job(job: Mapping[str, Any], command: str | None) -> bool:
+    """Whether a job is a training beside commands: it names a model, and the command has no place for one."""
+    return command is not None and "model" in job and "model" not in list_placeholders(command)
 
 
 def check_group(group: Group, *, most_copies: int) -> None:
@@ -124,8 +130,13 @@ def _join_job_labels(jobs: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _override_fields(fields: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's own fields over those of the experiment, in place of their rivals too."""
+    """A job's own fields over those of the experiment, in place of their rivals too.
+
+    A job that names a model trains it, also where the others run a command.
+    """
     beaten = {rival for name in job for rival in RIVALS.get(name, ())}
+    if is_training_job(job, fields.get("command")):
+        beaten |= {"command", "epoch_pattern", "metrics", "until"} | (fields.keys() - KINDS.keys())
     return {name: value for name, value in fields.items() if name not in beaten} | dict(job)
 
 

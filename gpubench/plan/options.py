@@ -12,7 +12,7 @@ from gpubench.plan import values
 from gpubench.plan.experiment import (
     Axis,
     Experiment,
-    check_experiment_groups,
+    check_experiment,
     check_no_duplicate_fields,
     parse_bad_images_policy,
 )
@@ -56,8 +56,12 @@ def apply_options(experiment: Experiment, options: ExperimentOptions) -> Experim
         for name in axis.fields:
             forget(name)
         axes.append(axis)
+    for name, given_text in options.collect_command_fields().items():
+        if given_text is not None:
+            forget(name)
+            fixed[name] = given_text
     repeats = options.repeats or experiment.repeats
-    return check_experiment_groups(
+    return check_experiment(
         replace(
             experiment,
             fixed=fixed,
@@ -114,7 +118,7 @@ def parse_job_option(text: str) -> dict[str, Any]:
 def parse_zip_option(text: str) -> Axis:
     """`batch_size,lr=16/0.1,32/0.2` as an axis of two fields."""
     names_text, _, steps_text = text.partition("=")
-    names = tuple(values.check_field_name(name.strip().replace("-", "_")) for name in names_text.split(","))
+    names = tuple(name.strip().replace("-", "_") for name in names_text.split(","))
     steps = [step.split("/") for step in steps_text.split(",")]
     if len(set(names)) < max(2, len(names)) or any(len(step) != len(names) for step in steps):
         raise UsageError(

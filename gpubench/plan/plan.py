@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from gpubench.basics.collector import pause_garbage_collector
 from gpubench.basics.errors import UsageError, make_unknown_name_error
-from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.facts import NO_DATA, DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import find_group_conflict, find_trial_conflict
 from gpubench.plan.experiment import Experiment
@@ -21,6 +21,7 @@ from gpubench.plan.groups import list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.cell import format_cell
+from gpubench.schema.command import join_settings, split_settings
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
 
@@ -37,6 +38,22 @@ class Sources(Protocol):
     def find_model_fingerprint(self, name: str) -> str:
         """Hash of a user's model file; empty for models by name."""
         ...
+
+    def find_command_fingerprint(self, command: str) -> str:
+        """Hash of the scripts that a command names."""
+        ...
+
+
+def find_trial_data_facts(t: Trial, sources: Sources) -> DataFacts:
+    """The facts of a trial's images; of a command nothing is known of what it reads."""
+    return NO_DATA if t.command is not None else sources.find_data_facts(t.data)
+
+
+def find_code_fingerprint(t: Trial, sources: Sources) -> str:
+    """Hash of the code of a user's that a trial runs; empty where it names no file of theirs."""
+    if t.command is not None:
+        return sources.find_command_fingerprint(t.command)
+    return sources.find_model_fingerprint(t.model)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,7 +235,6 @@ class _UnitMaker:
         self._device = device
         self._sources = sources
         self._cpus = cpus
-        self._definitions = {name: v.make_definition() for name, v in experiment.variants.items()}
         self._compares_strategies = any("strategy" in axis.fields for axis in experiment.axes)
 
     def make_unit(self, name: str, members: Sequence[dict[str, Any]]) -> Unit:
@@ -232,7 +248,11 @@ class _UnitMaker:
 
     def _make_checked_job(self, fields: dict[str, Any], *, together: int) -> Job:
         per_gpu = fields.pop(values.BATCH_PER_GPU, None)
-        variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
+        variant = catalog.NO_IMAGES
+        if fields.get("command") is None:
+            variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
+        else:
+            _collect_settings(fields)
         if variant.data is not None:
             fields["data"] = variant.data
         if per_gpu is not None:
@@ -247,21 +267,19 @@ class _UnitMaker:
         t = trial.make_trial(fields)
         if any(_has_excluded_values(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             raise _DroppedError(EXCLUDED)
-        facts = self._sources.find_data_facts(t.data)
+        facts = find_trial_data_facts(t, self._sources)
         reason = find_trial_conflict(t, variant, choose_device(t, self._device), facts, together=together)
         if reason:
             raise _DroppedError(reason)
         return self._make_job(t, variant)
 
     def _make_job(self, t: Trial, variant: catalog.InputVariant) -> Job:
-        facts, definition = self._sources.find_data_facts(t.data), self._definitions[t.variant]
+        facts, definition = find_trial_data_facts(t, self._sources), variant.make_definition()
         fingerprint = facts.fingerprint
-        if definition["files"] == "none":
+        if definition["files"] == "none" and t.command is None:
             # No image is read, but what the trial leaves open is still taken from the data.
             fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
-        config = trial.derive_config_id(
-            t, definition, fingerprint, self._sources.find_model_fingerprint(t.model)
-        )
+        config = trial.derive_config_id(t, definition, fingerprint, find_code_fingerprint(t, self._sources))
         tid = trial.derive_trial_id(config, t.seed, t.repeat)
         return Job(trial=t, trial_id=tid, config_id=config, variant=variant)
 
@@ -287,9 +305,20 @@ class _UnitMaker:
 def _has_excluded_values(t: Trial, per_gpu: int | None, exclude: Mapping[str, Any]) -> bool:
     """Whether the trial has all these values, given or by default."""
     return all(
-        (per_gpu if name == values.BATCH_PER_GPU else getattr(t, name)) == value
+        (per_gpu if name == values.BATCH_PER_GPU else get_trial_value(t, name)) == value
         for name, value in exclude.items()
     )
+
+
+def get_trial_value(t: Trial, name: str) -> Any:
+    """The value of a field, or of a setting of a command; None for a setting that it does not have."""
+    return getattr(t, name) if name in values.KINDS else split_settings(t.settings).get(name)
+
+
+def _collect_settings(fields: dict[str, Any]) -> None:
+    """Puts what is no field of a trial, but a placeholder of its command, into `settings`."""
+    names = [name for name in fields if name not in values.KINDS]
+    fields["settings"] = join_settings({name: fields.pop(name) for name in names})
 
 
 def derive_plan_id(units: Sequence[Unit]) -> str:
@@ -306,10 +335,12 @@ def format_unit_label(plan: Plan, unit: Unit) -> str:
         fields = [name for name in fields if name != "copies"]
     else:  # a trial alone may be there for the jobs of groups
         of_jobs = [name for group in experiment.groups for job in group.jobs for name in job]
-        fields = [*of_jobs, *fields] or ["model", "batch_size"]
+        fields = [*of_jobs, *fields] or (
+            ["model", "batch_size"] if trials[0].command is None else ["command"]
+        )
     parts = [unit.group] if unit.group else []
     for name in dict.fromkeys("batch_size" if name == values.BATCH_PER_GPU else name for name in fields):
-        texts = dict.fromkeys(format_cell(getattr(t, name)) for t in trials)
+        texts = dict.fromkeys(format_cell(get_trial_value(t, name)) for t in trials)
         if any(texts):
             parts.append(f"{name}={'/'.join(texts)}")
     if experiment.repeats > 1:  # in words: it is no field that anybody asked for

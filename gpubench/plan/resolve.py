@@ -11,7 +11,10 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import choose_device, count_ranks, divide_cpus
+from gpubench.plan.values import format_field_value
+from gpubench.schema.command import fill_placeholders, split_settings
 from gpubench.schema.order import (
+    CommandRun,
     DataSpec,
     Kind,
     Protocol,
@@ -21,6 +24,7 @@ from gpubench.schema.order import (
     parse_transforms,
 )
 from gpubench.schema.trial import Trial
+from gpubench.schema.trial_fields import FIELDS
 from gpubench.schema.window import choose_window_s
 
 DEFAULT_SIZE = 224
@@ -56,9 +60,9 @@ class ResolvedTrial:
         """CPUs' worth of time of the trial, on all nodes."""
         return self.cpus * self.nodes
 
-    def make_columns(self) -> dict[str, Any]:
-        """What was resolved, as columns of trials.csv."""
-        return {
+    def make_columns(self, applicable: Collection[str] = FIELDS) -> dict[str, Any]:
+        """What was resolved, as columns of trials.csv: of the fields that are `applicable` to the trial's work."""
+        columns = {
             "device": self.device,
             "gpus": len(self.gpu_ids) * self.nodes,
             "gpu_ids": list(self.gpu_ids) if self.gpu_ids else None,
@@ -67,8 +71,9 @@ class ResolvedTrial:
             "workers": self.workers,
             "input_size": self.input_size,
             "num_classes": self.num_classes,
-            "train_images": self.train_images,
+            "train_images": self.train_images or None,
         }
+        return {name: value for name, value in columns.items() if name in applicable}
 
 
 def resolve_unit_trials(
@@ -138,8 +143,28 @@ def choose_gpu_ids(
     ]
 
 
+def fill_command(t: Trial, resolved: ResolvedTrial) -> tuple[str, ...]:
+    """The words of a command with the trial's values in place of its placeholders."""
+    assert t.command is not None
+    values = {
+        **t.asdict(),
+        "gpus": len(resolved.gpu_ids),
+        "gpu_ids": resolved.gpu_ids,
+        "cpus": resolved.cpus,
+        "device": resolved.device,
+        "seed": t.seed + t.repeat,
+        **split_settings(t.settings),
+    }
+    return fill_placeholders(t.command, {name: _format_argument(value) for name, value in values.items()})
+
+
+def _format_argument(value: Any) -> str:
+    """A value as programs take it: lists with commas."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else format_field_value(value)
+
+
 def make_measuring_protocol(t: Trial, device: str) -> Protocol:
-    """How a process of the trial measures. `device`: cuda or cpu."""
+    """How a process of a training measures. `device`: cuda or cpu."""
     if t.epochs is not None:
         return WholeEpochs(
             epochs=t.epochs,
@@ -180,6 +205,11 @@ def make_trial_order(
     t = job.trial
     ranks = resolved.processes // resolved.nodes
     share = max(1, resolved.cpus // ranks)
+    protocol = (
+        make_measuring_protocol(t, resolved.device)
+        if t.command is None
+        else CommandRun(words=fill_command(t, resolved), folder=str(Path.cwd()))
+    )
     return TrialOrder(
         trial=t,
         jobs=job.membership.size if job.membership else 1,
@@ -189,7 +219,7 @@ def make_trial_order(
         workers=resolved.workers // resolved.nodes,
         cpu_ids=resolved.cpu_ids,
         threads_per_rank=share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
-        protocol=make_measuring_protocol(t, resolved.device),
+        protocol=protocol,
         seed=t.seed + t.repeat,
         data=data,
         log=log,

@@ -75,7 +75,9 @@ def make_solo_trial(job: PlannedTrial, share: CpuShare, cpus: int, default_devic
 
 
 def count_ranks(t: Trial) -> int:
-    """Ranks of a trial."""
+    """Ranks of a trial. What processes a command starts is its own affair."""
+    if t.command is not None:
+        return 1
     return t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
 
 

@@ -14,9 +14,12 @@ from gpubench.datasets.bad_images import BadImage
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.pool import Progress
 from gpubench.schema import catalog
+from gpubench.schema.command import split_command
 
 NONE_SKIPPED = ("skipped_images", 0)
 """Left out of a stored plan, so that earlier versions read it, too."""
+SCRIPT_SUFFIXES = (".py", ".sh")
+"""How the names of files end that are scripts of a command, and not what it reads or writes."""
 Shown = Callable[[Path], AbstractContextManager[Progress | None]]
 """Tells how far somebody is who tries all images of a folder."""
 
@@ -56,6 +59,11 @@ class DiskSources:
             self.known_models[name] = _hash_model_file(name)
         return self.known_models[name]
 
+    def find_command_fingerprint(self, command: str) -> str:
+        if command not in self.known_models:
+            self.known_models[command] = _hash_scripts(command)
+        return self.known_models[command]
+
     def encode_sources(self) -> dict[str, Any]:
         """All that a plan asked for, dropped combinations included, as `StoredSources` reads it back from TOML."""
         return {
@@ -84,6 +92,9 @@ class StoredSources:
     def find_model_fingerprint(self, name: str) -> str:
         return self._models.get(name, "")
 
+    def find_command_fingerprint(self, command: str) -> str:
+        return self._models.get(command, "")
+
 
 def _hash_model_file(name: str) -> str:
     """Hash of the file behind `path/to/file.py:function`, with the function; empty for a model by name."""
@@ -93,3 +104,15 @@ def _hash_model_file(name: str) -> str:
     if not Path(path).is_file():
         raise UsageError(f"model {name!r}: there is no file {path}")
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] + ":" + function
+
+
+def _hash_scripts(command: str) -> str:
+    """Hash of the scripts that a command names, and of its program where that is named by its path.
+
+    What a script imports, and what it reads, is not looked at. Empty where it names none.
+    """
+    program, *words = split_command(command)
+    files = [program] if "/" in program else []
+    files += [word for word in (program, *words) if Path(word).suffix in SCRIPT_SUFFIXES]
+    contents = [Path(file).read_bytes() for file in dict.fromkeys(files) if Path(file).is_file()]
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:16] if contents else ""

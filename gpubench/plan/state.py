@@ -26,6 +26,8 @@ from gpubench.stats.estimates import compute_interval_half_width_pct
 State = Literal["done", "run", "skip", "failed"]
 STALE_BY = ("torch", "torchvision", "torchcodec", "driver", "gpubench")
 """What makes a record stale when it differs."""
+COMMAND_STALE_BY = ("driver", "gpubench")
+"""The same of a command, which may have libraries of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def list_chains_of_records(records: Iterable[Record]) -> list[tuple[tuple[Any, .
 
 def is_record_stale(record: Record, environment: Mapping[str, Any]) -> bool:
     """Whether the record was made under other versions than these, as far as they are known."""
-    return any(record.environment.get(name) != environment[name] for name in STALE_BY if name in environment)
+    names = STALE_BY if record.trial.get("command") is None else COMMAND_STALE_BY
+    return any(record.environment.get(name) != environment[name] for name in names if name in environment)
 
 
 def is_unit_stale(unit: Unit, chosen: Mapping[str, Record], environment: Mapping[str, Any]) -> bool:

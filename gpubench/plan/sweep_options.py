@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.schema.catalog import BAD_IMAGES
+from gpubench.schema.command import join_command
 
 Mode = Literal["table", "json", "quiet", "plan"]
 """What a sweep prints."""
@@ -66,6 +67,24 @@ class ExperimentOptions:
         tries=True,
     )
     """Each as `batch_size=32,gpu_ids=2+3`: they take the place of the file's groups."""
+    command: tuple[str, ...] = ()
+    """The words behind `--`: a command that is run in place of trainings; none: trainings."""
+    epoch_pattern: str | None = declare_option(
+        "--epoch-pattern", r"of a command: what it prints once an epoch: 'Epoch (\d+)'", "REGEX", tries=True
+    )
+    metrics: tuple[str, ...] = declare_option(
+        "--metric",
+        r"of a command: a figure that it prints: 'acc=([\d.]+)'",
+        "NAME=REGEX",
+        default=(),
+        tries=True,
+    )
+    until: str | None = declare_option(
+        "--until",
+        "of a command: end it once a --metric is at least so much: acc=60",
+        "NAME=VALUE",
+        tries=True,
+    )
     pairs: bool = declare_option(
         "--pairs", "measure every pair of the --job's on one GPU", default=False, tries=True
     )
@@ -90,6 +109,15 @@ class ExperimentOptions:
         "POLICY",
         words=BAD_IMAGES,
     )
+
+    def collect_command_fields(self) -> dict[str, str | None]:
+        """The trial fields that these options give of a command; None for one that is not given."""
+        return {
+            "command": join_command(self.command) if self.command else None,
+            "epoch_pattern": self.epoch_pattern,
+            "metrics": "\n".join(self.metrics) or None,
+            "until": self.until,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
@@ -43,10 +43,13 @@ _CHECKED: Mapping[str, Any] = {name: convert_type_bounds(annotation) for name, a
 OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
 
 
-def check_field_name(name: str) -> str:
-    """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
-    if name not in KINDS:
-        raise make_unknown_name_error("field", name, KINDS)
+def check_field_name(name: str, settings: Collection[str] = ()) -> str:
+    """`name` if it is a trial field, or one of `settings`; otherwise a UsageError that names the nearest.
+
+    `settings`: placeholders of a command that are no fields.
+    """
+    if name not in KINDS and name not in settings:
+        raise make_unknown_name_error("field", name, [*KINDS, *settings])
     return name
 
 
@@ -86,11 +89,15 @@ def _check_percent_sign(value: Any, text: str, called: str) -> None:
 
 
 def parse_field_value(field: str, text: str) -> Any:
-    """One value of a trial field; `auto` leaves it to the machine."""
-    check_field_name(field)
+    """One value of a trial field; `auto` leaves it to the machine. What is no field is a command's setting: a text.
+
+    Whether a command has such a setting, `check_known_fields` says.
+    """
     text = text.strip()
     if not text:
         raise UsageError(f"{field}: a value is missing")
+    if field not in KINDS:
+        return text
     if text == "auto" and field in OPTIONAL:
         return None
     if ABOUT[field].unit == "MiB" and not text.isdigit():
@@ -104,22 +111,31 @@ def parse_field_value(field: str, text: str) -> Any:
 
 def parse_field_values(field: str, text: str) -> list[Any]:
     """A list of values: comma-separated single values and ranges."""
-    check_field_name(field)
-    ranges = KINDS[field] in (int, float)
+    ranges = KINDS.get(field) in (int, float) or (field not in KINDS and _RANGE.fullmatch(text.strip()))
     parsed: list[Any] = []
     for item in text.split(","):
         if ranges and ":" in item:
             parsed.extend(parse_range(field, item.strip()))
         else:
             parsed.append(parse_field_value(field, item))
-            if ABOUT[field].unit == "%":
+            if field in KINDS and ABOUT[field].unit == "%":
                 _check_percent_sign(parsed[-1], item.strip(), field)
     return list(dict.fromkeys(parsed))
 
 
 def parse_range(field: str, text: str) -> list[Any]:
     """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
-    kind, parts = KINDS[field], [part.strip() for part in text.split(":")]
+    parts = [part.strip() for part in text.split(":")]
+    if field not in KINDS:
+        kind: type = int if all(re.fullmatch(r"-?\d+", part) for part in parts[:2]) else float
+        return [format_field_value(value) for value in _list_range(kind, field, text, parts)]
+    return _list_range(KINDS[field], field, text, parts)
+
+
+_RANGE = re.compile(r"[-+.\deE]+:[-+.\deE]+:x?[-+.\deE]+")
+
+
+def _list_range(kind: type, field: str, text: str, parts: Sequence[str]) -> list[Any]:
     geometric = parts[-1].startswith("x")
     wrong = UsageError(
         f"{field}: {quote_value(text)} is no range: write first:last:step with a step above 0 (16:64:16), or "
@@ -155,7 +171,11 @@ def format_field_value(value: Any) -> str:
 
 def decode_toml_value(name: str, value: Any) -> Any:
     """A TOML value as the trial field wants it; texts as on the command line where a number or a list may be one."""
-    about, kind = ABOUT[check_field_name(name)], KINDS[name]
+    if name not in KINDS:
+        if isinstance(value, (dict, list)):
+            raise UsageError(f"{name} is a single value, or an axis under [axes]")
+        return format_field_value(value)
+    about, kind = ABOUT[name], KINDS[name]
     if isinstance(value, str) and (kind is tuple or about.unit in ("MiB", "s") or value == "auto"):
         return parse_field_value(name, value)
     try:
@@ -185,7 +205,7 @@ def split_assignments(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"{quote_value(part)} is not FIELD=VALUE")
-        field = check_field_name(name.strip().replace("-", "_"))
+        field = name.strip().replace("-", "_")
         if field in texts:
             raise UsageError(f"{field} is given twice in {quote_value(text)}")
         texts[field] = value

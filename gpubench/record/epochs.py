@@ -22,8 +22,8 @@ _US = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EpochRow:
-    """An epoch, or the warm-up or the window of a stream, from its begin to its end."""
+class WindowRow:
+    """A window of any work, from its begin to its end: of a command an epoch, or its whole run."""
 
     epoch: int
     """Its number, from 0."""
@@ -32,6 +32,16 @@ class EpochRow:
     """Its begin and end, on the monotonic clock of the machine where it ran."""
     t1: float
     epoch_time_s: float
+
+    def to_record_row(self) -> dict[str, Any]:
+        """As a row of a record's `epochs`; its times stand elsewhere."""
+        return {name: value for name, value in asdict(self).items() if name not in ("t0", "t1")}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochRow(WindowRow):
+    """Of a training an epoch, or the warm-up or the window of a stream."""
+
     steps: int
     images: int
     data_wait_s: float
@@ -50,7 +60,7 @@ class EpochRow:
     """What the evaluation after it gave, where there was one."""
 
     def to_record_row(self) -> dict[str, Any]:
-        """As a row of a record's `epochs`; its times stand elsewhere."""
+        """As of `WindowRow`."""
         row = asdict(self)
         left_out = ("t0", "t1", "step_times_s")
         of_some = ("data_wait_s_by_rank", "first_batch_s")
@@ -160,17 +170,20 @@ def make_steady_rate_rows(
     return rows
 
 
-def find_common_measured_span(
-    events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]
+def find_measured_span(events: Sequence[Event], ranks: int) -> tuple[float, float] | None:
+    """From when to when a training measured; None where it has nothing that it measured."""
+    measured = [segment for segment in collect_finished_segments(events, ranks=ranks) if segment.measured]
+    return (measured[0].t0, measured[-1].t1) if measured else None
+
+
+def find_common_span(
+    spans: Sequence[tuple[float, float] | None],
 ) -> tuple[float, float] | None:
-    """From the last begin to the first end of what jobs of a group measured; None where one of them has none of it."""
-    measured = [
-        [segment for segment in collect_finished_segments(events, ranks=count) if segment.measured]
-        for events, count in zip(events_by_job, ranks, strict=True)
-    ]
-    if not all(measured):
+    """From the last begin to the first end of the spans of jobs of a group; None where one of them has none."""
+    known = [span for span in spans if span is not None]
+    if not known or len(known) < len(spans):
         return None
-    return max(job[0].t0 for job in measured), min(job[-1].t1 for job in measured)
+    return max(begin for begin, _ in known), min(end for _, end in known)
 
 
 def _cut_to_whole_blocks(

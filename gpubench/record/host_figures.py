@@ -118,7 +118,7 @@ def _find_tree_memory(watched: WatchedTrial) -> SourcedFigure:
     series = watched.samples.find_series(metrics.TREE_MEMORY)
     if not series.values:
         raise Unmeasured(series.reason or REASONS["before-memory"])
-    return SourcedFigure(series.values[-1], SOURCES["smaps"], None, 1, series.gaps)
+    return SourcedFigure(max(series.values), SOURCES["smaps"], None, len(series.values), series.gaps)
 
 
 def _compute_node_cpu_s(watched: WatchedTrial, metric: str, t0: float, t1: float) -> float:

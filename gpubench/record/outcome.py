@@ -8,8 +8,9 @@ from typing import Any
 
 from gpubench.basics.stopping import name_signal
 from gpubench.node.launch.faults import estimate_cause_distance, format_error_with_advice
-from gpubench.record.epochs import EpochRow
+from gpubench.record.epochs import WindowRow
 from gpubench.schema.attempt import TrialNode
+from gpubench.schema.codes import REASONS
 from gpubench.schema.events import (
     Error,
     Event,
@@ -32,7 +33,7 @@ class Outcome:
     reason: str = ""
     cuda: str | None = None
     decoder: str | None = None
-    epochs: Sequence[EpochRow] = ()
+    epochs: Sequence[WindowRow] = ()
     """The windows that every rank finished."""
     windows: Sequence[Window] = ()
     """These windows for who watched: which of them figures are of, and what each stands for."""
@@ -42,9 +43,11 @@ class Outcome:
     phases: dict[str, float] = field(default_factory=dict)
     held: dict[str, HeldMemory] = field(default_factory=dict)
     """Position among the trial's GPUs -> what torch's allocator held there."""
+    unexplained: str = REASONS["not-reported"]
+    """Why a column is empty of which nothing else tells it."""
 
     @property
-    def counted(self) -> list[EpochRow]:
+    def counted(self) -> list[WindowRow]:
         """Those that figures are of."""
         return [window for window in self.epochs if not window.warmup]
 

@@ -12,7 +12,8 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_record_stale
 from gpubench.record import energy_figures, gpu_figures, host_figures
-from gpubench.record.epochs import collect_finished_segments, find_common_measured_span
+from gpubench.record.commands import find_run_span, make_command_outcome
+from gpubench.record.epochs import collect_finished_segments, find_common_span, find_measured_span
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.record.host_figures import compute_tree_cpu_s
 from gpubench.record.outcome import Outcome
@@ -107,9 +108,7 @@ def make_records(
     ended_jobs: dict[int, _EndedJob] = {}
     shared = None
     if len(tried) > 1:
-        shared = find_common_measured_span(
-            [attempt.done.events for attempt in tried], [attempt.resolved.processes for attempt in tried]
-        )
+        shared = find_common_span([_find_measured_span(attempt) for attempt in tried])
     # Those that were taken along last: their reason is another's.
     for index, attempt in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
         cause = attempt.done.cut_by
@@ -132,6 +131,12 @@ def make_records(
     ]
 
 
+def _find_measured_span(attempt: EndedAttempt) -> tuple[float, float] | None:
+    if attempt.job.trial.command is None:
+        return find_measured_span(attempt.done.events, attempt.resolved.processes)
+    return find_run_span(attempt.done.events)
+
+
 def _describe_cause_job(cause: _EndedJob) -> str:
     assert cause.tried.job.membership is not None
     words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
@@ -145,7 +150,10 @@ def _evaluate_job(
     shared: tuple[float, float] | None = None,
 ) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
-    ended = make_outcome(job, resolved, tried.done, forced, shared)
+    if job.trial.command is None:
+        ended = make_outcome(job, resolved, tried.done, forced, shared)
+    else:
+        ended = make_command_outcome(job, tried.done, forced)
     watched = tried.done.watched
     # How much more torch's allocator held at its peak than when the driver was asked at the end.
     missed_mib = {
@@ -210,7 +218,7 @@ def merge_measured_columns(
     else:
         why_not = [idle_power.missing[uuid] for uuid in gpu_uuids if uuid in idle_power.missing]
         missing["idle_power_w"] = "; ".join(why_not) or REASONS["no-idle-power"]
-    if "epochs_to_top1" in result:
+    if "epochs_to_top1" in result and "energy_to_top1_j" not in missing:
         joules = [seen.energy_j_by_epoch.get(e.epoch) for e in ended.epochs[: result["epochs_to_top1"]]]
         known = [j for j in joules if j is not None]
         if joules and len(known) == len(joules):
@@ -223,7 +231,7 @@ def merge_measured_columns(
         return kept, {name: format_ending(status, reason) for name in EXPLAINED_COLUMNS if name not in kept}
     names = [name for name in EXPLAINED_COLUMNS if alone or name not in OF_GROUPS]
     why = {**missing, **(dict.fromkeys(OF_GPUS, REASONS["no-gpu"]) if not gpu_uuids else {})}
-    return result, {n: why.get(n, REASONS["not-reported"]) for n in names if result.get(n) is None}
+    return result, {n: why.get(n, ended.unexplained) for n in names if result.get(n) is None}
 
 
 def _is_driver_memory_unusable(result: Mapping[str, Any], reserved_mib: float) -> bool:
@@ -351,6 +359,9 @@ def _make_record(
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
+    environment |= done.watched.gpu_settings
+    if job.trial.command is not None:  # whatever it runs, nobody has said that it is ours
+        environment |= dict.fromkeys(("torch", "torchvision", "torchcodec"))
     if done.nodes:
         environment["host"] = hosts.join_hosts(node.name for node in done.nodes)
     return Record(
@@ -370,7 +381,7 @@ def _make_record(
         trial=job.trial.as_json_dict(),
         variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
-        resolved=resolved.make_columns()
+        resolved=resolved.make_columns(job.trial.applicable_fields)
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,
         missing=ended_job.missing,

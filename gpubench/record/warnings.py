@@ -13,6 +13,7 @@ from typing import Any
 from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
+from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
@@ -28,6 +29,7 @@ from gpubench.schema.doubts import (
     describe_speedup_doubt,
     find_doubt,
 )
+from gpubench.schema.trial_fields import CARD_LIMITS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +67,8 @@ def _warn_throttled(case: WarningEvidence) -> str | None:
     share = case.find_number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
+    if case.job.trial.power_limit_w is not None and case.result.get("throttle_reasons") == "power cap":
+        return None  # which is what was asked for
     return (
         f"the GPU's clocks were lowered for {share:.0f} % of the time by {case.result.get('throttle_reasons')}; "
         "compare only with rows that say the same, or look at cooling and power limit "
@@ -77,7 +81,9 @@ def _warn_low_clock(case: WarningEvidence) -> str | None:
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT:
         return None
-    if clock >= LOW_CLOCK_PCT / 100 * highest:
+    if clock >= LOW_CLOCK_PCT / 100 * highest or any(
+        getattr(case.job.trial, name) is not None for name in CARD_LIMITS
+    ):
         return None
     return (
         f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; the reason may be heat, the power limit or locked clocks "
@@ -134,7 +140,9 @@ def _warn_sample_gaps(case: WarningEvidence) -> str | None:
 
 def _warn_diverged(case: WarningEvidence) -> str | None:
     # A rate has no loss on held-out images; that of its window tells.
-    is_rate_lost = any(not math.isfinite(row.train_loss) for row in case.ended.counted)
+    is_rate_lost = any(
+        isinstance(row, EpochRow) and not math.isfinite(row.train_loss) for row in case.ended.counted
+    )
     if "finite" not in case.ended.missing.get("loss", "") and not is_rate_lost:
         return None
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"

@@ -163,7 +163,8 @@ def describe_unit_end(number: int, total: int, label: str, rows: Sequence[Row]) 
 def _list_trial_figures(row: Row) -> list[str]:
     parts = []
     if row.epoch_time_s is not None and not is_try_experiment(row.experiment or "", [row.steps]):
-        parts.append(f"epoch {round_half_up(row.epoch_time_s, 2)} s")
+        what = "run" if row.kind == "whole run" else "epoch"
+        parts.append(f"{what} {round_half_up(row.epoch_time_s, 2)} s")
     if row.gpu_mem_mib is not None:
         parts.append(f"{round_half_up(row.gpu_mem_mib, 0):,} MiB")
     if row.until_top1 is not None and row.top1_pct is not None:

@@ -301,6 +301,8 @@ def format_column_heading(report: Report, column: ReportColumn) -> tuple[str, st
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
     is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
     heading = "together s" if is_together else name_column(column.name)
+    if heading == "epoch s" and report.facts.time_kind == "whole run":
+        heading = "run s"
     return (name_row(column.series), _insert_target(report, heading))
 
 
@@ -557,6 +559,8 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
     )
     epoch = ["epoch_time_s"] * (report.facts.time_kind != "steady rate")
     cost = _format_known_figures(figures, *epoch, "images_per_s", "gpu_mem_mib")
+    if report.facts.time_kind == "whole run":
+        cost = cost.replace(" s an epoch", " s a run")
     head, clause = f"Take {name}: {cost}", ""
     sentences: list[str] = []
     if finding.word == "unknown" or _is_choice_uncertain(finding):

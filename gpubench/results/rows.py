@@ -64,6 +64,7 @@ def make_row(record: Record, allowance: Hashable = None) -> Row:
         doubt_texts={code: (text,) for code, text in doubts.items()},
         missing=missing,
         together=record.together,
+        printed=record.result.get("printed") or {},
         asked=record.trial,
         images=_make_known_images(record),
         variant_definition=record.variant_definition,

@@ -48,9 +48,10 @@ def list_announcement_lines(
     rounds = experiment.rounds
     trials = f"{format_unit_counts(planned)} to run{rest}{format_rounds_clause(rounds)}"
     lasts = _format_total_time(sum(guess.seconds for guess in guesses), rounds, load)
+    places = list_image_places(state, to_run)
     return [
         f"{experiment.name}: {trials}, {about} {lasts}, results in {state.runner.results.folder}",
-        f"images: {'; '.join(list_image_places(state, to_run))}{needs}",
+        *([f"images: {'; '.join(places)}{needs}"] if places else []),
     ]
 
 
@@ -61,9 +62,9 @@ def _format_total_time(total_s: float, rounds: RoundLimits, load: str) -> str:
 
 
 def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
-    """How many images these units read, and where they lie; each place once."""
+    """How many images these units read, and where they lie; each place once. What commands read nobody knows."""
     places: dict[str, None] = {}
-    for job in (job for unit in units for job in unit.jobs):
+    for job in (job for unit in units for job in unit.jobs if job.trial.command is None):
         if job.variant.files != "none":
             facts = state.runner.find_data_facts(job)
             where = facts.root or f"{facts.name} (torchvision)"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import format_count, format_list
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
-from gpubench.plan.plan import Job
-from gpubench.plan.resolve import CHANNELS, ResolvedTrial
+from gpubench.plan.plan import Job, Unit
+from gpubench.plan.resolve import CHANNELS, ResolvedTrial, fill_command
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import PlannedUnit
 from gpubench.render.live import View
-from gpubench.run import busy_gpus
+from gpubench.run import busy_gpus, gpu_limits
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema import catalog
 from gpubench.schema.doubts import OTHER_LOAD_PCT
-from gpubench.schema.trial_fields import CARD_LIMITS
+from gpubench.schema.gpu_look import GpuLook, NoRightToSetError
+from gpubench.schema.missing import Unmeasured
 
 HOST_LOOK_S = 0.3
 
@@ -48,6 +51,18 @@ def check_slurm_gpus_seen(planned: Sequence[PlannedUnit], machine: Machine, *, i
             f"{job.job_label} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
             "gpubench doctor in such a job says why; --device cpu measures on its CPUs"
         )
+
+
+def check_commands_exist(planned: Sequence[PlannedUnit], state: SweepState) -> None:
+    """Raises UsageError for a command whose program is not there."""
+    for item in planned:
+        jobs = zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True)
+        for program in {
+            fill_command(job.trial, resolved)[0] for job, resolved in jobs if job.trial.command is not None
+        }:
+            if shutil.which(program) is None:
+                where = "there is no such file that may be run" if "/" in program else "it is not on the PATH"
+                raise UsageError(f"command {quote_value(program)} can't be run: {where}")
 
 
 def describe_hardware_remedy(planned: Sequence[PlannedUnit], machine: Machine) -> str:
@@ -79,9 +94,6 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
     units = [item.unit for item in planned if item.state == "run"]
     if not any(map(runner.is_gpu_unit, units)):
         return
-    trials = [job.trial for unit in units for job in unit.jobs]
-    if limited := [name for name in CARD_LIMITS if any(getattr(t, name) is not None for t in trials)]:
-        raise UnusableError(f"{format_list(limited)} can't be set yet: leave it out")
     for index, words in runner.node.list_gpus_lost_at_start().items():
         view.say(
             f"the driver's GPU {index} is left out ({words}), so the numbers of the GPUs after it are one lower; "
@@ -96,10 +108,47 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
         )
-    ruling = busy_gpus.classify_gpu_use(runner.node.sample_gpus_before_sweep(list(numbers)), numbers)
+    looks = runner.node.sample_gpus_before_sweep(list(numbers))
+    ruling = busy_gpus.classify_gpu_use(looks, numbers)
     for line in ruling.check_not_busy(allow_busy=allow_busy):
         view.say(line)
     runner.idle_power = ruling.idle
+    guard_limits(state, units, looks, numbers, view)
+
+
+def guard_limits(
+    state: SweepState,
+    units: Sequence[Unit],
+    looks: Mapping[str, GpuLook],
+    numbers: Mapping[str, int],
+    view: View,
+) -> None:
+    """Makes ready to set the limits that trials want on GPUs, where these are not set so already.
+
+    Raises UnusableError where one can't be set, or may not be. `numbers`: uuid -> as `--gpu-ids` takes it.
+    """
+    node = state.runner.node
+    wanted = gpu_limits.collect_wanted_limits(
+        (job.trial, resolved.gpu_uuids)
+        for unit in units
+        for job, resolved in zip(unit.jobs, state.runner.resolve_jobs(unit), strict=True)
+    )
+    allowed = {uuid: node.read_allowed_limits(uuid) for uuid in wanted}
+    gpu_limits.check_within_range(wanted, allowed, numbers)
+    to_set = {
+        uuid: limits for uuid, limits in wanted.items() if gpu_limits.needs_setting(limits, allowed[uuid])
+    }
+    if not to_set:
+        return
+    gpu_limits.check_not_in_use(to_set, looks, numbers)
+    try:
+        node.guard_limits(to_set)
+    except NoRightToSetError as reason:
+        raise UnusableError(gpu_limits.describe_missing_right(to_set, allowed, str(reason))) from None
+    except Unmeasured as reason:
+        raise UnusableError(f"no limit is set on a GPU: {reason}") from None
+    for line in gpu_limits.describe_guarded_limits(to_set, allowed, numbers):
+        view.say(line)
 
 
 # ---- what users wrote themselves ----
@@ -119,6 +168,7 @@ def try_user_code(
     Raises UsageError for a transform or an argument that there is not, and for a model that can't be built, with file
     and line; UnusableError where torch can't be imported. Says so where a model took too long to be tried.
     """
+    check_commands_exist([item for item in planned if item.state == "run"], state)
     tries: dict[str, Try] = {}
     for item in planned:
         if item.state == "run":
@@ -133,6 +183,8 @@ def _list_user_code_tries(job: Job, resolved: ResolvedTrial) -> dict[str, Try]:
     """What is tried of a job, by what it is called; of each model, the first sizes that are asked for."""
     tries: dict[str, Try] = {}
     t, variant = job.trial, job.variant
+    if t.command is not None:
+        return tries
     if (variant.cpu or variant.gpu) and catalog.VARIANTS.get(t.variant) != variant:
         definition = variant.make_definition()
         parts = {name: definition[name] for name in ("cpu", "gpu")}

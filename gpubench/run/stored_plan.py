@@ -6,7 +6,7 @@ import contextlib
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan import experiment_file
-from gpubench.plan.plan import Plan, derive_plan_id
+from gpubench.plan.plan import Plan, derive_plan_id, find_code_fingerprint
 from gpubench.plan.shards import Shard, join_shards
 from gpubench.results.plans import is_newest_plan, list_plan_files, make_plan_stamp
 from gpubench.run.sweep_state import SweepState
@@ -33,8 +33,8 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
             if before.parse_experiment().rounds == rounds and before.facts.rounds == rounds.most:
                 return
     for job in plan.jobs:  # for a plan that was expanded elsewhere
-        runner.sources.find_data_facts(job.trial.data)
-        runner.sources.find_model_fingerprint(job.trial.model)
+        runner.find_data_facts(job)
+        find_code_fingerprint(job.trial, runner.sources)
     facts = {
         **make_plan_stamp(files),
         "device": plan.device,

@@ -155,7 +155,9 @@ class SweepState:
         """What this machine gives each trial of the plan that it has room for. Worked out once."""
         if self._given is None:
             self._given = {
-                (job.trial_id, self.runner.find_machine_key(job)): resolved.make_columns()
+                (job.trial_id, self.runner.find_machine_key(job)): resolved.make_columns(
+                    job.trial.applicable_fields
+                )
                 for unit in self.plan.units
                 if find_skip_reason(unit, KnownOutOfMemory(), self._find_node_capacity(), self.plan.device)
                 is None

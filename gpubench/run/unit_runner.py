@@ -17,7 +17,7 @@ from gpubench.node.environment import make_hardware_key
 from gpubench.node.locks import SweepLocks
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
-from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.plan import Job, Plan, Unit, find_trial_data_facts
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.shares import choose_device
 from gpubench.plan.sources import DiskSources
@@ -80,7 +80,7 @@ class UnitRunner:
     # ---- what a unit gets here ----
 
     def find_data_facts(self, job: Job) -> DataFacts:
-        return self.sources.find_data_facts(job.trial.data)
+        return find_trial_data_facts(job.trial, self.sources)
 
     def resolve_jobs(self, unit: Unit) -> list[ResolvedTrial]:
         """One for each job."""
@@ -103,7 +103,8 @@ class UnitRunner:
 
     def _make_wanted_images(self, job: Job, resolved: ResolvedTrial) -> Wanted:
         name = job.trial.data
-        return name, job.variant.files, resolved.input_size, self.sources.find_left_out_images(name)
+        left_out = frozenset() if job.variant.files == "none" else self.sources.find_left_out_images(name)
+        return name, job.variant.files, resolved.input_size, left_out
 
     def find_machine_key(self, job: Job) -> str:
         device, machine = choose_device(job.trial, self.device), self.node.machine
@@ -228,9 +229,11 @@ class UnitRunner:
 
     def _find_left_out_images(self, job: Job, order: TrialOrder) -> frozenset[str]:
         """The images that its ranks leave out, where they lie among those that they read: a copy lacks them anyway."""
+        if job.variant.files == "none":
+            return frozenset()
         is_original = order.data.root == self.find_data_facts(job).root
         return self.sources.find_left_out_images(job.trial.data) if is_original else frozenset()
 
 
 def _make_model_key(job: Job, resolved: ResolvedTrial) -> tuple[Any, ...]:
-    return job.trial.model, job.trial.width, resolved.input_size, resolved.num_classes
+    return job.trial.command, job.trial.model, job.trial.width, resolved.input_size, resolved.num_classes

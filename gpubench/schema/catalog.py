@@ -122,6 +122,9 @@ class InputVariant:
         }
 
 
+NO_IMAGES = InputVariant(files="none")
+"""Of a command, which is given none."""
+
 # "$input_size" is replaced by the trial's input size.
 VARIANTS: dict[str, InputVariant] = {
     "crop-resize": InputVariant(

@@ -70,6 +70,12 @@ REASONS: Mapping[str, str] = {
     "before-memory": "the trial ended before its memory was read",
     "elsewhere": "the trial used {} times the CPU time of its {} CPUs: it ran elsewhere",
     "not-reported": "not reported",
+    "command": "a command does not tell it",
+    "whole-run": "the command's whole run was measured, not its epochs",
+    "no-images": "nobody said how many images an epoch of the command has (--images)",
+    "no-command-target": "nothing was to be reached (--until)",
+    "command-target-missed": "{} was {} in the end, not {}",
+    "command-target-unseen": "{} was never printed",
 }
 """Code -> why a column is empty. A `{}` stands for a value."""
 

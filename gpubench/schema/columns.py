@@ -349,6 +349,21 @@ class CpuSpeedColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class GpuSettingColumns:
+    """What the trial's GPUs were set to as it began, by whomever: environment, too. Empty where they differ."""
+
+    gpu_power_limit_w: Above0 | None = column("W", "power limit of each of its GPUs", "set limit W", 0)
+    gpu_default_limit_w: Above0 | None = column("W", "power limit that they begin with", "default limit W", 0)
+    gpu_application_clock_mhz: Above0 | None = column(
+        "MHz", "clock of their multiprocessors while programs run (`nvidia-smi -ac`)", "application MHz", 0
+    )
+    gpu_compute_mode: Text | None = column("", "whom they let in: shared, exclusive or prohibited")
+    gpu_persistence: bool | None = column("", "1: the driver keeps them ready while nothing runs")
+    gpu_ecc: bool | None = column("", "1: errors of their memory are corrected")
+    gpu_pcie: Text | None = column("", "fastest PCIe link that GPU and slot allow: generation and lanes")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EpochColumns:
     """One epoch of a trial: a line of epochs.csv."""
 
@@ -436,6 +451,7 @@ IMAGES = list_class_columns(SkippedImageColumns)
 ROUNDS = list_class_columns(LaterColumns)
 ALLOCATION = list_class_columns(AllocationColumns)
 CPU_SPEED = list_class_columns(CpuSpeedColumns)
+GPU_SETTINGS = list_class_columns(GpuSettingColumns)
 
 
 def _make_derived_column(
@@ -521,6 +537,7 @@ COLUMNS: tuple[Column, ...] = (
     *ALLOCATION,
     *LATEST,
     *CPU_SPEED,
+    *GPU_SETTINGS,
 )
 """Those of trials.csv, in its order."""
 REPEATS = Column(
@@ -532,5 +549,14 @@ REPEATS = Column(
 )
 """Of tables alone: a line of trials.csv is one process."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+
+def make_printed_column(name: str) -> Column:
+    """The column of a figure that a command printed, which its user has named (`--metric`)."""
+    return Column(
+        name, "", "the last that the command printed of it; over processes their median", holds=Signed
+    )
+
+
 TABLE_BY_NAME: dict[str, Column] = {**BY_NAME, **{column.name: column for column in (*DERIVED, REPEATS)}}
 """Those that a table may have."""

@@ -11,6 +11,7 @@ FEWEST_TIMES = 3
 STEADY = "steady"
 MEASURED = "measured"
 EXTRAPOLATED = "extrapolated"
+WHOLE_RUN = "run"
 NO_SPREAD = format_reason("few-epochs", FEWEST_TIMES)
 """Why there is no `epoch_time_iqr_s`."""
 FEWEST_FOR_P95 = 20
@@ -21,5 +22,5 @@ NO_EPOCHS = REASONS["no-epochs"]
 """Why there is neither that nor `epochs_measured`."""
 
 
-Kind = Literal["steady rate", "whole epochs", "published log"]
+Kind = Literal["steady rate", "whole epochs", "whole run", "published log"]
 """What an epoch time is of. Unlike kinds are never compared."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Struct
 
@@ -57,9 +57,10 @@ class Hello(RankMessage, frozen=True, kw_only=True, tag="hello"):
     """The first word of each rank."""
 
     pid: Positive
-    cuda: Version | None
-    torch: Version
-    decoder: Version
+    cuda: Version | None = None
+    torch: Version | None = None
+    """None, as below, of a command: what it runs nobody knows."""
+    decoder: Version | None = None
     """What decodes image files there, and its version."""
 
 
@@ -179,6 +180,46 @@ class Result(RankMessage, frozen=True, kw_only=True, tag="result"):
     gmacs_missing: Words | None = None
 
 
+class CommandStarted(RankMessage, frozen=True, kw_only=True, tag="command-started"):
+    """A command has been started."""
+
+    at: Number
+
+
+class EpochBegan(RankMessage, frozen=True, kw_only=True, tag="epoch-began"):
+    """An epoch of a command has begun."""
+
+    epoch: Count
+    at: Number
+
+
+class EpochEnded(RankMessage, frozen=True, kw_only=True, tag="epoch-ended"):
+    """An epoch of a command has ended. The next one may have begun at the same moment."""
+
+    epoch: Count
+    t0: Number
+    t1: Number
+
+
+class MetricSeen(RankMessage, frozen=True, kw_only=True, tag="metric"):
+    """A command has printed a figure that is looked for."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_]{0,39}\Z")]
+    value: Finite
+    at: Number
+
+
+class CommandEnded(RankMessage, frozen=True, kw_only=True, tag="command-ended"):
+    """A command has ended well: by itself, or as it had reached what it was to reach."""
+
+    began: Number
+    at: Number
+    epochs_from: Literal["pattern", "script"] | None
+    """What told its epochs apart; None: nothing did, and its whole run is one window."""
+    is_target_reached: bool | None = None
+    """None: nothing was to be reached."""
+
+
 class Error(RankMessage, frozen=True, kw_only=True, tag="error"):
     """Why a rank ends without a result."""
 
@@ -202,7 +243,8 @@ class RankExit(RankMessage, frozen=True, kw_only=True, tag="rank-exit"):
 
 OfWindows = Begin | StepsDone | Steps | End | Evaluated
 OfWaiting = AskMemory | Settle | Warm | Filling
-Told = Hello | OfWindows | OfWaiting | Result | Error | RankExit
+OfCommands = CommandStarted | EpochBegan | EpochEnded | MetricSeen | CommandEnded
+Told = Hello | OfWindows | OfWaiting | OfCommands | Result | Error | RankExit
 """What comes as a message."""
 
 
@@ -263,3 +305,13 @@ class StopFilling(_Answer, frozen=True, kw_only=True, tag="stop"):
 
 
 Answer = DriverMemory | Proceed | StopFilling
+
+
+class ParentChannel(Protocol):
+    """What a rank needs of its channel to the parent."""
+
+    def send(self, message: Told) -> None: ...
+
+    def ask(self, message: Told, timeout: float) -> Any: ...
+
+    def receive(self, timeout: float | None = None) -> Any: ...

@@ -84,8 +84,19 @@ class WholeEpochs(
     confirm_top1: bool = False
 
 
-Protocol = SteadyWindow | WholeEpochs
-"""How a process measures: one of two quantities, which are never compared with each other."""
+class CommandRun(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="command"
+):
+    """A user's command: its whole run, or the epochs that its output or its script tells apart."""
+
+    words: tuple[str, ...]
+    """The command, its placeholders filled. No shell reads it."""
+    folder: str
+    """Where it runs."""
+
+
+Protocol = SteadyWindow | WholeEpochs | CommandRun
+"""How a process measures: quantities that are never compared with each other."""
 
 
 class TrialOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -59,7 +59,9 @@ else:
         name: convert_type_bounds(TYPES[name]) if name in FIELDS else column.holds
         for name, column in BY_NAME.items()
     }
-    Columns = define_part("Columns", {**_KINDS, "cpu_ids": list[Count], "gpu_uuids": list[str]})
+    Columns = define_part(
+        "Columns", {**_KINDS, "cpu_ids": list[Count], "gpu_uuids": list[str], "printed": dict[str, Signed]}
+    )
     Images = define_part(
         "Images",
         dict.fromkeys(("fingerprint", "name", "root"), str)
@@ -155,7 +157,8 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resolved: Columns = {}
     """The values that fields left to the machine got."""
     result: Columns = {}
-    """What was measured, by column. None, or absent: not measured, `missing` says why."""
+    """What was measured, by column. None, or absent: not measured, `missing` says why. Besides, `printed`: the last
+    value of each figure that was looked for in a command's output, by name."""
     missing: Reasons = {}
     """Column -> why it is empty."""
     provenance: Sources = {}

@@ -16,6 +16,7 @@ from gpubench.schema.columns import (
     CpuSpeedColumns,
     DoubtColumns,
     EnvironmentColumns,
+    GpuSettingColumns,
     GroupColumns,
     IdentityColumns,
     LaterColumns,
@@ -23,7 +24,7 @@ from gpubench.schema.columns import (
     ModelColumns,
     SkippedImageColumns,
 )
-from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
+from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, WHOLE_RUN, Kind
 from gpubench.schema.trial_fields import FIELDS
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
         """The trial's fields, as asked for, or as the machine filled them in; None where that is not known. Here are
         those that code names."""
 
+        command: str | None
+        epoch_pattern: str | None
         model: str | None
         input_size: int | None
         batch_size: int | None
@@ -82,6 +85,7 @@ class Row(
     LaterColumns,
     AllocationColumns,
     CpuSpeedColumns,
+    GpuSettingColumns,
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
 
@@ -98,6 +102,8 @@ class Row(
     variant_definition: Mapping[str, Any] = field(default_factory=dict)
     together: Mapping[str, Any] = field(default_factory=dict)
     """For a job of a group: `Record.together`, the same for all its jobs."""
+    printed: Mapping[str, float] = field(default_factory=dict)
+    """Figures that a command printed, by name."""
     log: str | None = None
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
     steady_step_s: float | None = None
@@ -121,6 +127,10 @@ class Row(
         """What its epoch time is of, or would be."""
         if self.source != "measured":
             return "published log"
+        if self.epoch_time_source == WHOLE_RUN:
+            return "whole run"
+        if self.epoch_time_source is None and self.command is not None:
+            return "whole run" if self.epoch_pattern is None else "whole epochs"
         if self.epoch_time_source is None:
             return "steady rate" if self.epochs is None else "whole epochs"
         return "steady rate" if self.epoch_time_source == STEADY else "whole epochs"
@@ -144,7 +154,7 @@ def collect_columns(rows: Sequence[Row], names: Iterable[str]) -> dict[str, list
 ATTRIBUTES = frozenset(column.name for column in fields(Row))
 _NO_DETAILS: dict[str, Any] = {
     name: MappingProxyType({})
-    for name in ("asked", "doubt_texts", "missing", "together", "variant_definition")
+    for name in ("asked", "doubt_texts", "missing", "printed", "together", "variant_definition")
 }
 
 

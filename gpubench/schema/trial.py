@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpubench.schema import catalog
-from gpubench.schema.trial_fields import DEFAULTS, FIELDS, MOST_EPOCHS, TYPES, TrialFields, select_fields
+from gpubench.schema.command import list_placeholders
+from gpubench.schema.trial_fields import (
+    ABOUT,
+    DEFAULTS,
+    FIELDS,
+    MOST_EPOCHS,
+    TYPES,
+    TrialFields,
+    select_fields,
+)
 from gpubench.schema.validation import convert_type_bounds, convert_value
 from gpubench.schema.workload import Workload
 
@@ -37,8 +46,16 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
 
     @property
     def workload(self) -> Workload:
-        """The kind of work that it is: there is one."""
-        return "training"
+        """The kind of work that it is."""
+        return "training" if self.command is None else "command"
+
+    @property
+    def applicable_fields(self) -> tuple[str, ...]:
+        """The fields that mean something for its work: all, or of a command those that it is given."""
+        if self.command is None:
+            return FIELDS
+        named = list_placeholders(self.command)
+        return tuple(name for name in FIELDS if name in named or ABOUT[name].for_commands)
 
     @property
     def devices(self) -> int:
@@ -50,8 +67,9 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
         return msgspec.structs.asdict(self)
 
     def as_json_dict(self) -> dict[str, Any]:
-        """The same as JSON has them: without tuples."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in self.asdict().items()}
+        """Those that are applicable, as JSON has them: without tuples."""
+        values = {name: getattr(self, name) for name in self.applicable_fields}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
 def make_trial(fields: Mapping[str, Any]) -> Trial:
@@ -64,6 +82,8 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
         values["gpus"] = len(values["gpu_ids"])
     if values.get("device") == "cpu" and values.get("gpus") is None:
         values["gpus"] = 0
+    if values.get("command") is not None:  # what follows fills what a training needs
+        return convert_value({name: value for name, value in values.items() if value is not None}, Trial)
     if values.get("strategy") is None:
         devices = values.get("gpus") or values.get("ranks") or values.get("nodes") or 1
         values["strategy"] = "ddp" if devices > 1 else "single"
@@ -97,14 +117,16 @@ def derive_config_id(
 ) -> str:
     """Id of a configuration, whatever its seed and repeat: `c` and 12 hex digits.
 
-    `model_fingerprint`: hash of a user's model file, which may change behind its name.
+    `model_fingerprint`: hash of a user's model file, or of a command's script, which may change behind its name.
     """
     values = trial.asdict()
-    fields = {name: "auto" if values[name] is None else values[name] for name in _CONFIG_FIELDS}
-    for name in _ADDED:
-        if values[name] == DEFAULTS[name]:
-            del fields[name]
-    if trial.epochs is None:
+    applicable = set(trial.applicable_fields)
+    fields = {
+        name: "auto" if values[name] is None else values[name]
+        for name in _CONFIG_FIELDS
+        if name in applicable and not (name in _ADDED and values[name] == DEFAULTS[name])
+    }
+    if trial.command is None and trial.epochs is None:
         fields["protocol"] = "steady"  # its ids are none of those that earlier versions gave
         del fields["epochs"], fields["warmup_epochs"]
     fields["data"] = data_fingerprint

@@ -85,6 +85,9 @@ class FieldRules:
     """Axes along which it may move, where the experiment ties it to them, and rows still are of one workload."""
     follows: tuple[str, ...] = ()
     """Fields that fill it where nobody asked for it. While they determine it, it tells nothing and takes no column."""
+    for_commands: bool = False
+    """Whether it holds for a user's command that has no placeholder for it. Of all other fields a command knows only
+    what its placeholders hand over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +188,13 @@ class TrialFields:
             heading="images",
             phrase="{:,} training image{s}",
         ),
-        FieldRules(feeds=True, follows=("data",)),
+        FieldOption(
+            "--images",
+            "of a command: images of its epoch; else the first so many of the data",
+            "N,…",
+            behind="--data",
+        ),
+        FieldRules(for_commands=True, feeds=True, follows=("data",)),
     ] = None
     batch_size: Annotated[
         PositiveInt,
@@ -201,7 +210,7 @@ class TrialFields:
             "GPUs of the trial; 0 on a CPU", auto="1 on a GPU machine", heading="GPUs", phrase="{} GPU{s}"
         ),
         FieldOption("--gpus", "number of GPUs: 1,2,4"),
-        FieldRules(rivals=("gpu_ids",), of_devices=True, moves_with=DEVICE_AXES),
+        FieldRules(for_commands=True, rivals=("gpu_ids",), of_devices=True, moves_with=DEVICE_AXES),
     ] = None
     gpu_ids: Annotated[
         tuple[Count, ...] | None,
@@ -213,7 +222,14 @@ class TrialFields:
             phrase="GPU ids {}",
         ),
         FieldOption("--gpu-ids", "explicit GPUs: 0+1,2+3"),
-        FieldRules(rivals=("gpus",), pace=False, of_devices=True, moves_with=DEVICE_AXES, follows=("gpus",)),
+        FieldRules(
+            for_commands=True,
+            rivals=("gpus",),
+            pace=False,
+            of_devices=True,
+            moves_with=DEVICE_AXES,
+            follows=("gpus",),
+        ),
     ] = None
     ranks: Annotated[
         PositiveInt | None,
@@ -238,7 +254,7 @@ class TrialFields:
         Literal["cuda", "cpu"] | None,
         FieldWords("cuda or cpu", auto="cuda where there is a GPU"),
         FieldOption("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
-        FieldRules(behind="accumulate"),
+        FieldRules(for_commands=True, behind="accumulate"),
     ] = None
     precision: Annotated[
         Literal["fp32", "tf32", "bf16", "fp16"],
@@ -314,6 +330,7 @@ class TrialFields:
         ),
         FieldOption("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
         FieldRules(
+            for_commands=True,
             pace=False,
             feeds=True,
             allotted=True,
@@ -330,13 +347,13 @@ class TrialFields:
             phrase="CPUs {}",
         ),
         FieldOption("--cpu-sharing", "shared or pinned: CPUs of jobs that run together", behind="--cpus"),
-        FieldRules(added=True, memory="keeps", pace=False),
+        FieldRules(for_commands=True, added=True, memory="keeps", pace=False),
     ] = "shared"
     copies: Annotated[
         PositiveInt,
         FieldWords("identical jobs at once", phrase="{} copies"),
         FieldOption("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
-        FieldRules(memory="keeps", pace=False, follows=("group",)),
+        FieldRules(for_commands=True, memory="keeps", pace=False, follows=("group",)),
     ] = 1
     gpu_mem_cap_mib: Annotated[
         PositiveInt | None,
@@ -369,6 +386,7 @@ class TrialFields:
             heading="warm-up epochs",
         ),
         FieldRules(
+            for_commands=True,
             in_run=True,
             rivals=("window", "steps"),
             pace=False,
@@ -419,12 +437,12 @@ class TrialFields:
         Bounds(ge=0, lt=1 << 32),
         FieldWords("seed of weights, order and augmentation"),
         FieldOption("--seed", "seed of weights, order and augmentation"),
-        FieldRules(in_run=True, repeats=True, memory="keeps", pace=False),
+        FieldRules(for_commands=True, in_run=True, repeats=True, memory="keeps", pace=False),
     ] = 0
     repeat: Annotated[
         Count,
         FieldWords("0, 1, …: the same configuration again with seed + repeat", note="`--repeats N` sets it"),
-        FieldRules(repeats=True, memory="keeps", pace=False),
+        FieldRules(for_commands=True, repeats=True, memory="keeps", pace=False),
     ] = 0
     sync_every: Annotated[
         PositiveInt | None,
@@ -492,29 +510,75 @@ class TrialFields:
         ),
         FieldRules(added=True, memory="keeps", alternatives=True),
     ] = "free"
+    command: Annotated[
+        str | None,
+        FieldWords(
+            "command that is run in place of a training",
+            note="[a command of your own](commands.md): what stands behind `--`, as a shell would read it; "
+            "`{batch_size}` stands for that field's value",
+            default="none: a training",
+            phrase="{}",
+        ),
+        FieldRules(added=True, for_commands=True),
+    ] = None
+    settings: Annotated[
+        str | None,
+        FieldWords(
+            "values of the command's placeholders that are no fields",
+            note="`--set depth=2,4` for a command with `{depth}` fills it",
+            default="none",
+            phrase="{}",
+        ),
+        FieldRules(added=True, alternatives=True, for_commands=True),
+    ] = None
+    epoch_pattern: Annotated[
+        str | None,
+        FieldWords(
+            "pattern in the command's output by which its epochs are told apart",
+            default="none: its whole run is one window",
+            heading="epoch pattern",
+        ),
+        FieldRules(added=True, memory="keeps", pace=False, for_commands=True),
+    ] = None
+    metrics: Annotated[
+        str | None,
+        FieldWords(
+            "patterns of figures in the command's output",
+            note="a line each; `--metric` gives them",
+            default="none",
+        ),
+        FieldRules(added=True, memory="keeps", pace=False, for_commands=True),
+    ] = None
+    until: Annotated[
+        str | None,
+        FieldWords(
+            "figure at which the command is ended", note="`acc=60`: a name of `metrics`", default="none"
+        ),
+        FieldRules(added=True, memory="keeps", pace=False, for_commands=True),
+    ] = None
     power_limit_w: Annotated[
         PositiveInt | None,
         FieldWords(
             "power limit of each of its GPUs",
             note="what was set before is restored: [how, and who may](measuring.md#power-and-clock-limits)",
-            auto="as the card is set",
+            default="none: as the card is set",
             unit="W",
             heading="limit W",
             phrase="power limit {} W",
         ),
-        FieldRules(added=True, memory="keeps"),
+        FieldRules(added=True, memory="keeps", for_commands=True),
     ] = None
     sm_clock_limit_mhz: Annotated[
         PositiveInt | None,
         FieldWords(
             "highest clock of the multiprocessors of each of its GPUs",
             note="restored likewise",
-            auto="as the card is set",
+            default="none: as the card is set",
             unit="MHz",
             heading="clock limit MHz",
             phrase="clocks up to {} MHz",
         ),
-        FieldRules(added=True, memory="keeps"),
+        FieldRules(added=True, memory="keeps", for_commands=True),
     ] = None
 
 

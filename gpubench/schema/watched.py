@@ -72,6 +72,8 @@ class WatchedTrial:
     """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: Finite | None = None
     """The highest that the trial's GPUs allow; None: not told."""
+    gpu_settings: Mapping[str, bool | Finite | str] = field(default_factory=dict)
+    """What its GPUs were set to as it began, by column; without what they differ in, or don't tell."""
     parts: Sequence[WatchedTrial] = ()
     """Of a trial over several nodes: what was seen on each of them, on one clock. CPUs and the host's memory are those
     of the parts; all else is of the whole."""

@@ -1,4 +1,4 @@
-"""What a trial may run, by kind: a literal registry. Today there is one kind; a user's own command would be a second.
+"""What a trial may run, by kind: a literal registry.
 
 A kind says of itself
 
@@ -6,7 +6,7 @@ A kind says of itself
 - by which event a rank tells that it has done its work: a trial has ended well once each of its ranks has told it.
 
 Its windows come from the rank, too: `Begin` opens one, `End` closes it, on the clock of the machine where it runs. What
-comes of it is said in `record/training.py`.
+comes of it is said in `record/training.py` and `record/commands.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.schema.events import RankMessage, Result
+from gpubench.schema.events import CommandEnded, RankMessage, Result
 
-Workload = Literal["training"]
+Workload = Literal["training", "command"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,4 +31,5 @@ class WorkloadKind:
 
 WORKLOADS: dict[Workload, WorkloadKind] = {
     "training": WorkloadKind(worker="gpubench.train.worker", last_word=Result),
+    "command": WorkloadKind(worker="gpubench.script.worker", last_word=CommandEnded),
 }

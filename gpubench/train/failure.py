@@ -9,21 +9,8 @@ from typing import Literal
 import torch
 
 from gpubench.basics.errors import GpubenchError
+from gpubench.basics.memory_words import DEVICE_OUT_OF_MEMORY, HOST_OUT_OF_MEMORY
 from gpubench.basics.quoted import LONGEST, clean_line
-
-# What CUDA and the libraries above it say when an allocation on the device fails.
-_DEVICE_OOM = re.compile(
-    r"CUDA out of memory|CUDA (driver )?error: out of memory|Triton Error \[CUDA\]: out of memory"
-    r"|cudaErrorMemoryAllocation|CUDNN_STATUS_(INTERNAL_ERROR_DEVICE_)?ALLOC(ATION)?_FAILED"
-    r"|CUBLAS_STATUS_ALLOC_FAILED|NCCL.*out of memory|Failed to CUDA (m|c)alloc|Cuda failure 2 'out of memory'",
-    re.IGNORECASE,
-)
-# The host's memory, pinned or shared: never `oom`, since a smaller batch on the GPU would not help.
-_HOST_MEMORY = re.compile(
-    r"pin(ned)?[_ ]memory|cudaHostAlloc|cudaHostRegister|DefaultCPUAllocator|(?<!resource: )shared memory|\bshm\b"
-    r"|Cannot allocate memory",
-    re.IGNORECASE,
-)
 
 _CRASHED_WORKER = re.compile(r"DataLoader worker \(pid \d+\).*Segmentation fault")
 _DAMAGED_PNG = "a damaged PNG may do that to torchvision's decoder, and --bad-images skip finds such files"
@@ -79,10 +66,10 @@ def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
         return "failed", f"{text.rstrip('. ')}; {_DAMAGED_PNG}"
     if isinstance(error, GpubenchError):
         return "failed", first
-    if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):
+    if isinstance(error, MemoryError) or HOST_OUT_OF_MEMORY.search(words):
         return "failed", f"the host's memory ran out: {text}"
     if isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and _DEVICE_OOM.search(words)
+        isinstance(error, RuntimeError) and DEVICE_OUT_OF_MEMORY.search(words)
     ):
         return "oom", text
     return "failed", text

@@ -10,13 +10,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.finite import replace_non_finite
-from gpubench.schema.events import Evaluated, Filling, Told, Warm
+from gpubench.schema.events import Evaluated, Filling, ParentChannel, Warm
 from gpubench.schema.order import SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.window import (
     FEWEST_STEPS,
@@ -38,16 +38,6 @@ FOR_EVER_S = 30 * 86_400.0
 Quality = tuple[float, float]
 """Top-1 in per cent and cross-entropy, on the validation split."""
 Evaluate = Callable[[], Quality | None]
-
-
-class ParentChannel(Protocol):
-    """What a rank needs of its channel to the parent."""
-
-    def send(self, message: Told) -> None: ...
-
-    def ask(self, message: Told, timeout: float) -> Any: ...
-
-    def receive(self, timeout: float | None = None) -> Any: ...
 
 
 def compute_max_over_ranks(strategy: Strategy, values: list[float]) -> list[float]:
@@ -98,6 +88,7 @@ def make_protocol(
     protocol, others = order.protocol, peers if order.jobs > 1 else None
     if isinstance(protocol, SteadyWindow):
         return SteadyProtocol(order, protocol, loop, others)
+    assert isinstance(protocol, WholeEpochs)
     if protocol.until_top1 is not None:
         return UntilTop1Protocol(protocol, loop, evaluate)
     return EpochsProtocol(protocol, loop, evaluate, others)

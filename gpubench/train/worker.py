@@ -32,6 +32,7 @@ from gpubench.schema.events import (
     Error,
     HeldMemory,
     Hello,
+    ParentChannel,
     Result,
     Settle,
 )
@@ -44,7 +45,7 @@ from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify_error
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import ParentChannel, PeerJobs, Quality, make_protocol
+from gpubench.train.protocols import PeerJobs, Quality, make_protocol
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import make_step_clock, measure_fixed_work_ms
 

@@ -53,6 +53,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/store/work_claims.py": ("store/test_work_claims.py",),
     "gpubench/run/schedule.py": ("run/test_schedule.py",),
     "gpubench/run/work_queue.py": ("run/test_work_queue.py",),
+    # what GPUs are set to, and back to
+    "gpubench/node/limits/guard.py": ("node/limits/test_limits.py",),
+    "gpubench/node/limits/guardian.py": ("node/limits/test_limits.py",),
+    "gpubench/node/limits/kept.py": ("node/limits/test_limits.py",),
+    "gpubench/run/gpu_limits.py": ("run/test_gpu_limits.py", "node/limits/test_limits.py"),
     # figures that these rest on
     "gpubench/analyze/derive.py": ("analyze/test_runs_and_summary.py",),
     "gpubench/analyze/frames.py": (

@@ -14,7 +14,8 @@ from whole_epochs import epoch_row
 from gpubench.record.epochs import (
     EpochRow,
     compute_timing_columns,
-    find_common_measured_span,
+    find_common_span,
+    find_measured_span,
     make_epoch_rows,
     make_steady_rate_rows,
     make_windows,
@@ -371,16 +372,16 @@ def test_jobs_share_the_time_from_the_last_begin_to_the_first_end() -> None:
     warm = even(40, 0.25, measured=False, t0=90.0)
     longer = [*warm, *even(8, 0.25, epoch=1, t0=100.0), *even(8, 0.25, epoch=2, t0=103.0)]
     later = mixed(even(8, 0.25, t0=101.0, after_s=-0.001), even(8, 0.25, t0=101.5, rank=1, after_s=-0.001))
-    span = find_common_measured_span([longer, later], [1, 2])
+    span = find_common_span([find_measured_span(longer, 1), find_measured_span(later, 2)])
     assert span == (101.0, pytest.approx(103.499))
     (_, kept) = make_steady_rate_rows(longer, ranks=1, batch_size=BATCH, block=4, shared=span)
     assert (kept.t0, kept.t1, kept.steps) == (pytest.approx(101.0), pytest.approx(102.0), 4)
     # Whose begin and end they are, its own steps all lie inside, though a device's clock may run ahead of the host's.
     (whole,) = make_steady_rate_rows(later, ranks=2, batch_size=BATCH, block=4, shared=span)
     assert whole.steps == 8
-    assert find_common_measured_span([longer, warm], [1, 1]) is None
+    assert find_common_span([span, find_measured_span(warm, 1)]) is None
     # One of its ranks has not ended it.
-    assert find_common_measured_span([longer, even(8, 0.25)], [1, 2]) is None
+    assert find_common_span([span, find_measured_span(even(8, 0.25), 2)]) is None
 
 
 # ---------------------------------------------------------------- what a record holds

@@ -142,6 +142,26 @@ def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
     assert find_warnings(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
 
 
+@pytest.mark.parametrize(
+    ("asked", "result", "doubts"),
+    [
+        ("power_limit_w = 200", {"throttled_pct": 90.0, "throttle_reasons": "power cap"}, set()),
+        (
+            "power_limit_w = 200",
+            {"throttled_pct": 90.0, "throttle_reasons": "power cap, heat"},
+            {"throttled"},
+        ),
+        ("sm_clock_limit_mhz = 900", {"throttled_pct": 90.0, "throttle_reasons": "power cap"}, {"throttled"}),
+        ("power_limit_w = 200", {"sm_clock_mhz": 900.0}, set()),
+        ("sm_clock_limit_mhz = 900", {"sm_clock_mhz": 900.0}, set()),
+    ],
+)
+def test_clocks_that_an_asked_for_limit_lowers_are_no_doubt(
+    asked: str, result: dict[str, Any], doubts: set[str]
+) -> None:
+    assert set(find_warnings(case(asked, result=result))) == doubts
+
+
 def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
     strange = WatchedFigures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
     failed = replace(case(seen=strange, status="failed"), result={})

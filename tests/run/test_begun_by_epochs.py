@@ -37,7 +37,9 @@ class Desk:
         """`gpubench sweep` with these fields: what it launched, and the lines of whole epochs that it said."""
         launcher = Scripted()
         self._monkeypatch.setattr(command, "make_this_node", lambda: node_of(scripted.computer()))
-        self._monkeypatch.setattr(Node, "start_fork_server", lambda node: setattr(node, "launcher", launcher))
+        self._monkeypatch.setattr(
+            Node, "start_fork_server", lambda node, **_: setattr(node, "launcher", launcher)
+        )
         self._monkeypatch.setattr(Node, "wait_ready", lambda node, should_stop: True)  # noqa: ARG005
         self._monkeypatch.setattr(SweepState, "write_tables", lambda state: None)  # noqa: ARG005
         file = self.folder.parent / "x.toml"

@@ -197,7 +197,7 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     card = Card(3_000)
     node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
     monkeypatch.setattr(command, "make_this_node", lambda: node)
-    monkeypatch.setattr(Node, "start_fork_server", lambda self: setattr(self, "launcher", card))
+    monkeypatch.setattr(Node, "start_fork_server", lambda self, **_: setattr(self, "launcher", card))
     monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
     (tmp_path / "one.toml").write_text(ASKED)
     options = ExperimentOptions(fields={"batch_size": "16,32,64,128", "gpu_mem_cap_mib": "3000"})

@@ -22,8 +22,9 @@ OTHER: dict[str, Any] = {
     "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
     "cpus": 2, "cpu_sharing": "pinned", "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0,
     "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
-    "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one", "power_limit_w": 200,
-    "sm_clock_limit_mhz": 1200,
+    "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one", "command": "python train.py",
+    "settings": "depth=2", "epoch_pattern": "Epoch", "metrics": "acc=(.)", "until": "acc=6",
+    "power_limit_w": 200, "sm_clock_limit_mhz": 1200,
 }  # fmt: skip
 REPEAT_FIELDS = select_fields(lambda about: about.repeats)
 """What `derive_config_id` leaves out."""
@@ -131,11 +132,33 @@ def test_auto_is_not_the_value_that_it_may_get(name: str) -> None:
     assert ids({**beside, name: None}) == ids(beside) != ids({**beside, name: OTHER[name]})
 
 
+TRAINING = {name: value for name, value in OTHER.items() if name != "command"}
+COMMAND = {"command": "train.py {batch_size} {depth}", "batch_size": 16, "settings": "depth=2", "gpus": 2}
+
+
 def test_order_of_fields_does_not_matter() -> None:
-    assert ids(dict(reversed(OTHER.items()))) == ids(OTHER)
+    assert ids(dict(reversed(TRAINING.items()))) == ids(TRAINING)
 
 
-@pytest.mark.parametrize("fields", [{}, OTHER])
+def test_a_command_is_told_apart_by_what_it_is_given_alone() -> None:
+    """Of fields without a placeholder it knows nothing, and so does its id."""
+    assert ids(COMMAND) == ids({**COMMAND, "model": "resnet18", "lr": 0.3, "window": 3.0})
+    for name, other in (
+        ("batch_size", 32),
+        ("settings", "depth=4"),
+        ("gpus", 1),
+        ("command", "b {batch_size}"),
+    ):
+        assert ids({**COMMAND, name: other}) != ids(COMMAND), name
+    assert ids(COMMAND, model="other script") != ids(COMMAND)
+    t = make_trial(COMMAND)
+    assert (t.workload, t.strategy, t.devices) == ("command", "single", 2)
+    told = t.as_json_dict()
+    assert {"batch_size", "gpus", "settings"} < told.keys()
+    assert not {"model", "variant", "strategy", "precision", "window", "epochs"} & told.keys()
+
+
+@pytest.mark.parametrize("fields", [{}, TRAINING, COMMAND])
 def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
     t = make_trial(fields)
     again = convert_value(json.loads(json.dumps(t.as_json_dict())), Trial)

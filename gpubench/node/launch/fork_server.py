@@ -16,6 +16,7 @@ from pathlib import Path
 import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.outside_environment import note_outside_environment
 from gpubench.basics.stopping import SIGNALS, block_signals
 from gpubench.node.launch.channel import (
     Channel,
@@ -87,10 +88,12 @@ class ForkServer:
     The import of torch goes on while the caller plans. `should_stop` is asked while it waits, several times a second.
     """
 
-    def __init__(self, compiled: Path | None = None) -> None:
-        """`compiled`: where torch keeps what it compiles; None: where it does so by itself."""
+    def __init__(self, compiled: Path | None = None, *, has_trainings: bool = True) -> None:
+        """`compiled`: where torch keeps what it compiles; None: where it does so by itself. `has_trainings`: whether it
+        imports torch, which commands do not need."""
         self._compiled = compiled
-        self._server = ServerProcess(compiled)
+        self._has_trainings = has_trainings
+        self._server = ServerProcess(compiled, has_trainings=has_trainings)
 
     @property
     def pid(self) -> int:
@@ -107,7 +110,7 @@ class ForkServer:
         """
         if self._server.check_if_lost():
             self._server.close()
-            self._server = ServerProcess(self._compiled)
+            self._server = ServerProcess(self._compiled, has_trainings=self._has_trainings)
         self._server.wait_ready(should_stop)
         return self._server.launch(order, should_stop)
 
@@ -119,15 +122,18 @@ class ForkServer:
 class ServerProcess:
     """One fork server."""
 
-    def __init__(self, compiled: Path | None) -> None:
+    def __init__(self, compiled: Path | None, *, has_trainings: bool) -> None:
         parent_end, server_end = make_socket_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
         with server_end, block_signals(SIGNALS):
             number = str(server_end.fileno())
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gpubench.node.launch.server", number, str(os.getpid())],
+                [sys.executable, "-P", "-m", "gpubench.node.launch.server", number, str(os.getpid())]
+                + ["--trainings"] * has_trainings,
                 pass_fds=[server_end.fileno()],
-                env=make_torch_environment(make_compile_environment(os.environ, compiled)),
+                env=note_outside_environment(
+                    os.environ, make_torch_environment(make_compile_environment(os.environ, compiled))
+                ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -20,8 +20,12 @@ from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
     AskMemory,
     Begin,
+    CommandEnded,
+    CommandStarted,
     DriverMemory,
     End,
+    EpochBegan,
+    EpochEnded,
     Error,
     Evaluated,
     Event,
@@ -192,6 +196,17 @@ class RunningJob:
                 self.progress = replace(now, waiting=self.is_waiting_for_others)
             case Filling():
                 self.progress = replace(now, filling=True)
+            case CommandStarted():
+                watcher.sample_counters_at_edge(first=True)
+                watcher.watch_tree_memory()
+            case EpochBegan():
+                self.progress = replace(now, epoch=event.epoch, measured=True)
+                watcher.sample_counters_at_edge()
+            case EpochEnded():
+                self.progress = replace(now, epoch=event.epoch + 1, measured=True)
+                watcher.sample_counters_at_edge()
+            case CommandEnded():
+                watcher.sample_counters_at_edge(first=True)
             case AskMemory():
                 self.running.reply(event.rank, DriverMemory(driver_mib=watcher.read_trial_gpu_mib()))
             case Settle():

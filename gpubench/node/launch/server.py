@@ -1,7 +1,7 @@
 """The warmed fork server: has torch imported and CUDA untouched, and forks a trial's leader in about 10 ms.
 
-Run as `python -m gpubench.node.launch.server FD`, with one end of a channel as FD. What is said on it stands in
-`channel.py`.
+Run as `python -m gpubench.node.launch.server FD PARENT [--trainings]`: an end of a channel, and the parent's id.
+What is said on it stands in `channel.py`. Without trainings it imports no torch: commands need none.
 
 It stays single-threaded, because a fork copies only the forking thread and the locks that others hold.
 A leader that has ended stays a zombie until `reap_leader`, so that its process group id can't be taken by another.
@@ -13,6 +13,7 @@ them. Where the parent is killed, it ends all of its leaders and their orphans b
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import select
 import signal
@@ -38,6 +39,7 @@ from gpubench.node.launch.channel import (
 )
 from gpubench.schema.events import Error
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.workload import WORKLOADS
 
 
 def preload_training_code() -> None:
@@ -45,6 +47,11 @@ def preload_training_code() -> None:
     from gpubench.train import warm as train_warm
 
     train_warm.import_training_code()
+
+
+def preload_command_code() -> None:
+    """Imports what runs a command."""
+    importlib.import_module(WORKLOADS["command"].worker)
 
 
 def serve_forks(control: Channel) -> None:
@@ -127,7 +134,9 @@ def main() -> None:
     linux.die_with_parent(int(sys.argv[2]))
     control = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
-        preload_training_code()
+        preload_command_code()
+        if "--trainings" in sys.argv:
+            preload_training_code()
     except ImportError as error:
         control.send(ImportFailed(reason=f"{type(error).__name__}: {error}"))
         return

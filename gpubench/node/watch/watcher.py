@@ -20,11 +20,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
-from gpubench.node.watch.nvml import NoNvml, Nvml
+from gpubench.node.watch.nvml import NoNvml, Nvml, read_common_settings
 from gpubench.node.watch.nvml_calls import DESKTOP, ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES, GpuProcesses
 from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import LiveReadings
@@ -34,6 +34,14 @@ from gpubench.schema.watched import WatchedTrial
 
 P = ParamSpec("P")
 
+CLOSE_LOOK_S = 10.0
+"""In which the GPU memory of work that tells nothing of it is read with every rate: it may be short."""
+MEMORY_FIRST_S = 0.5
+"""After which the memory of a tree is read first."""
+MEMORY_GROWTH = 0.5
+"""Of the time that has passed, until it is read again."""
+MEMORY_LAST_S = 60.0
+"""At most."""
 _NOT_OURS = "none of the trial's processes is among those that the driver lists (a pid namespace of its own?)"
 _NOT_TOLD = "the driver does not tell the memory of a process"
 
@@ -75,14 +83,18 @@ class Watcher:
         self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
+        self._gpu_settings: dict[str, Any] = {}
         self._trained_until = math.inf
+        self._memory_due, self._memory_began = math.inf, -math.inf
+        """When the memory of the process tree is read next, of work that does not hold still for it."""
         self._totals_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
         self._energy_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
 
     # ------------------------------------------------------------ what the runner calls
 
     def sample_before_trial(self) -> None:
-        """Device memory and processes before the trial starts: what is not the trial's."""
+        """What is not the trial's, before it starts: settings of its GPUs, their memory and processes."""
+        self._gpu_settings = read_common_settings(self._nvml, self._gpus)
         for uuid, gpu in self._gpus.items():
             try:
                 self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid)
@@ -114,6 +126,8 @@ class Watcher:
         due = self._schedule.take_due(self._clock())
         if "rates" in due:
             self._sample_gpus(metrics.RATES)
+            if self._clock() < self._memory_began + CLOSE_LOOK_S and "totals" not in due:
+                self._sample_process_memory()
         if "totals" in due:
             self._sample_cpu_totals()
             self._sample_gpus(metrics.TOTALS)
@@ -122,10 +136,21 @@ class Watcher:
             if buffer.name in due:
                 self._buffers.fetch_new_samples(buffer)
         now = self._clock()
+        if now >= self._memory_due:
+            self._take_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
+            self._memory_due = now + min(MEMORY_LAST_S, MEMORY_GROWTH * (now - self._memory_began))
         if self._totals_budget.is_request_due(now):
             self._sample_cpu_totals()
         if "energy" in due or self._energy_budget.is_request_due(now):
             self._sample_energy()
+
+    def watch_tree_memory(self) -> None:
+        """From now on the memory of the process tree is read on the way: often at first, then at growing intervals.
+
+        For work that does not hold still at its end. A reading costs up to 20 ms a process.
+        """
+        self._memory_began = self._clock()
+        self._memory_due = self._memory_began + MEMORY_FIRST_S
 
     def sample_counters_at_edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
@@ -198,6 +223,7 @@ class Watcher:
             strangers=self._neighbours.stranger_sentences,
             desktops=tuple(self._neighbours.desktops),
             max_sm_clock_mhz=self._read_lowest_max_clock(),
+            gpu_settings=self._gpu_settings,
         )
 
     # ------------------------------------------------------------ readings
