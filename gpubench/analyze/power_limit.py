@@ -28,7 +28,8 @@ TIME = "epoch_time_s"
 def list_series(rows: TableRows) -> list[tuple[int, ...]]:
     """The rows that differ in their limit alone and know time and energy, the lowest limit first, two or more each.
 
-    One that leaves the limit as the card is set comes last. None where jobs share GPUs, and to a target.
+    One that leaves the limit to the card has the card's; where that is not known it comes last. None where jobs share
+    GPUs, and to a target.
     """
     is_asked_otherwise = rows.is_of_tries or bool(
         rows.is_job.any() or rows.summary["until_top1"].notna().any()
@@ -37,7 +38,8 @@ def list_series(rows: TableRows) -> list[tuple[int, ...]]:
         return []
     along, _ = rows.fields.encode_series(FIELD, rows.tied if rows.axis == FIELD else ())
     number = combine_codes(len(along), [along])
-    order = np.argsort(rows.summary[FIELD].to_numpy("float64", na_value=np.inf), kind="stable")
+    limits = rows.summary[FIELD].astype("float64").fillna(rows.summary["gpu_power_limit_w"].astype("float64"))
+    order = np.argsort(limits.to_numpy(na_value=np.inf), kind="stable")
     labels, known = rows.summary.index.to_numpy(), collect_figures(rows)["energy_j"]
     series = [
         tuple(row for row in labels[order[number[order] == place]].tolist() if row in known)

@@ -30,6 +30,10 @@ from gpubench.stats.power_limits import (
 
 AXES = ("batch_size", "power_limit_w")
 """What points of one network differ in."""
+FIGURES = ("batch", "limit", "seconds", "watts")
+"""The columns that `select_limit_rows` adds, as the fields of `LimitPoints` stand."""
+NAMES = ("model", "command", "batch_size")
+"""Fields that name a configuration; others do where they vary."""
 STEPS_W = (5, 10, 25, 50, 100)
 MOST_STEPS = 8
 """Into how many steps the limits between the lowest and the highest are divided where nobody names limits."""
@@ -66,12 +70,31 @@ def predict_power_limits(
 
 
 def select_limit_rows(rows: Summary) -> Summary:
-    """The rows of a known power limit that have time and energy, with `watts`: of one GPU, in the mean of an epoch."""
-    time, energy = rows["epoch_time_s"].astype("float64"), rows["energy_j"].astype("float64")
-    watts = (energy / time).fillna(rows["power_w"].astype("float64"))
-    is_known = (rows["status"] == "ok") & rows["power_limit_w"].notna() & (time > 0) & (watts > 0)
-    gpus = rows["gpus"].astype("float64")
-    return rows.assign(watts=watts / gpus)[is_known & (gpus > 0)]
+    """The rows of a known power limit that have time and energy, with FIGURES: watts are of one GPU, in the mean.
+
+    A limit that was left to the card is what the card was set to. A command without a batch size has 1.
+    """
+    number = {
+        name: rows[name].astype("float64")
+        for name in (
+            "batch_size",
+            "power_limit_w",
+            "gpu_power_limit_w",
+            "epoch_time_s",
+            "energy_j",
+            "power_w",
+            "gpus",
+        )
+    }
+    seconds = number["epoch_time_s"]
+    rows = rows.assign(
+        batch=number["batch_size"].fillna(1.0),
+        limit=number["power_limit_w"].fillna(number["gpu_power_limit_w"]),
+        seconds=seconds,
+        watts=(number["energy_j"] / seconds).fillna(number["power_w"])
+        / number["gpus"].where(number["gpus"] > 0),
+    )
+    return rows[(rows["status"] == "ok") & (rows[[*FIGURES]] > 0).all(axis=1)]
 
 
 def predict_machine_limits(machine: str, rows: Summary, wanted_w: Sequence[int] | None) -> LimitPrediction:
@@ -85,7 +108,7 @@ def predict_machine_limits(machine: str, rows: Summary, wanted_w: Sequence[int] 
         judge_left_out_limits(groups, choose_model),
         judge_left_out_limits(groups, lambda _: "line"),
     )
-    is_judged = len(rows["power_limit_w"].unique()) >= FEWEST_LIMITS
+    is_judged = rows["limit"].nunique() >= FEWEST_LIMITS and judged.energy_error.size > 0
     varied = [name for name in fields.list_varied_fields() if name != "power_limit_w"]
     return LimitPrediction(
         machine=machine,
@@ -103,15 +126,9 @@ def predict_machine_limits(machine: str, rows: Summary, wanted_w: Sequence[int] 
 
 def make_limit_points(rows: Summary) -> LimitPoints:
     """Those of one network; rows that differ in nothing that counts are one point."""
-    figures = rows[["epoch_time_s", "watts"]].astype("float64")
-    middle = figures.groupby([rows[name].astype("float64") for name in AXES]).median().reset_index()
-    columns = {name: middle[name].to_numpy() for name in middle}
-    return LimitPoints(
-        batch_size=columns["batch_size"],
-        limit_w=columns["power_limit_w"],
-        time_s=columns["epoch_time_s"],
-        power_w=columns["watts"],
-    )
+    middle = rows[[*FIGURES]].groupby(["batch", "limit"], as_index=False).median()
+    batch_size, limit_w, time_s, power_w = (middle[name].to_numpy() for name in FIGURES)
+    return LimitPoints(batch_size=batch_size, limit_w=limit_w, time_s=time_s, power_w=power_w)
 
 
 def predict_curves(
@@ -129,7 +146,7 @@ def predict_curves(
             continue
         wanted = list_even_limits(lowest, highest) if wanted_w is None else np.array(wanted_w, "float64")
         unknown = np.setdiff1d(wanted[(wanted > lowest) & (wanted < highest)], known.limit_w)
-        row = rows[rows["batch_size"] == size].iloc[0]
+        row = rows[rows["batch"] == size].iloc[0]
         gpus = float(row["gpus"])
         foretold = MODELS[model](points, np.full(len(unknown), size), unknown) if unknown.size else ((), ())
         lines = [
@@ -138,7 +155,7 @@ def predict_curves(
         ]
         curves.append(
             LimitCurve(
-                fields={name: to_python_value(row[name]) for name in ("model", "batch_size", *varied)},
+                fields={name: to_python_value(row[name]) for name in (*NAMES, *varied)},
                 rows=tuple(
                     LimitRow(
                         limit_w=float(limit),

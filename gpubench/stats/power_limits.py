@@ -298,14 +298,20 @@ def judge_left_out_limits(
 
 def choose_model(groups: Sequence[LimitPoints]) -> str:
     """The name of the model that was least wrong in energy, in the mean over all points, each foretold without its
-    limit; UNJUDGED for fewer than FEWEST_LIMITS limits. `groups`: as for `judge_left_out_limits`."""
+    limit; UNJUDGED for fewer than FEWEST_LIMITS limits, and where no point can be foretold so.
+
+    `groups`: as for `judge_left_out_limits`.
+    """
     if len(np.unique(np.concatenate([points.limit_w for points in groups]))) < FEWEST_LIMITS:
         return UNJUDGED
 
     def compute_mean_error(name: str) -> float:
-        return float(np.abs(judge_left_out_limits(groups, lambda _: name).energy_error).mean())
+        errors = judge_left_out_limits(groups, lambda _: name).energy_error
+        return float(np.abs(errors).mean()) if errors.size else np.inf
 
-    return min(MODELS, key=compute_mean_error)
+    errors = {name: compute_mean_error(name) for name in MODELS}
+    best = min(errors, key=errors.__getitem__)
+    return best if errors[best] < np.inf else UNJUDGED
 
 
 def join_validations(parts: Sequence[Validation]) -> Validation:

@@ -124,11 +124,19 @@ def test_where_no_limit_saves_the_highest_one_is_left() -> None:
     assert answer(few)[0].word == "unknown"
 
 
-def test_what_the_card_is_set_to_counts_as_the_highest() -> None:
+def test_what_the_card_is_set_to_counts_and_where_that_is_not_known_as_the_highest() -> None:
     table = tabulate([row(None, [10, 10.1], [100, 101]), row(150, [11, 11.1], [80, 81])])
     (finding,) = answer(table)
     assert finding.rows == (11, 10)
     assert finding.baseline == 10
+    known = tabulate(
+        [
+            row(None, [10, 10.1], [100, 101], gpu_power_limit_w=200.0),
+            row(150, [11], [80]),
+            row(300, [9.9], [120]),
+        ]
+    )
+    assert answer(known)[0].rows == (11, 10, 12)
 
 
 def test_series_that_differ_in_more_than_the_limit_have_findings_of_their_own() -> None:

@@ -229,6 +229,8 @@ def test_the_model_that_is_right_is_chosen_and_two_limits_choose_nothing() -> No
     assert choose_model([points]) == "quadratic"
     two = points.select(np.isin(points.limit_w, [100, 250]))
     assert choose_model([two]) == "physical"
+    apart = [points.select(points.limit_w == limit) for limit in LIMITS]
+    assert choose_model(apart) == "physical"  # three limits and more, and none has another beside it
     assert judge_left_out_limits([two], choose_model).time_error.size == 2
 
 
