@@ -136,6 +136,18 @@ def test_rows_without_time_power_or_limit_are_left_out(tmp_path: Path, ask: Ask)
     assert measured == [100, 200]
 
 
+def test_a_limit_that_was_left_to_the_card_is_what_the_card_was_set_to(tmp_path: Path, ask: Ask) -> None:
+    left = alone(16, epoch=11.0)
+    left = structs.replace(
+        left,
+        result=left.result | {"energy_j": 2200.0},
+        environment=left.environment | {"gpu_power_limit_w": 250.0},
+    )
+    _, text, _ = ask(folder(tmp_path, under_limit(16, 150, 13.0, 150.0), left))
+    assert list_rows(text)[250] == (11, 200, 2200, "measured")
+    assert "less energy than at 250 W, 18 % more time." in text
+
+
 def test_power_of_several_gpus_is_of_all_and_limits_of_each(tmp_path: Path, ask: Ask) -> None:
     rows = [
         under_limit(
