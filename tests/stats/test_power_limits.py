@@ -9,6 +9,7 @@ import pytest
 from power_traces import CARDS, read_trace
 
 from gpubench.core.prediction import GOALS
+from gpubench.render import limits
 from gpubench.stats import power_limits
 from gpubench.stats.power_limits import (
     MODELS,
@@ -129,6 +130,9 @@ def test_the_physical_model_foretells_a_card_from_two_limits_of_each_batch_size(
     assert np.median(np.abs(physical.time_error)) < 0.03
     assert np.abs(physical.power_error).max() < 0.05
     assert np.median(np.abs(line.time_error)) > 0.08
+    with_middle = judge_foretold(points, is_asked & (points.limit_w != 175), MODELS["physical"])
+    assert np.median(np.abs(with_middle.time_error)) < 0.003
+    assert np.abs(with_middle.time_error).max() < 0.02
 
 
 def test_work_that_never_reaches_a_limit_is_foretold_unchanged() -> None:
@@ -171,6 +175,10 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[float], set[float]]
 
     monkeypatch.setattr(power_limits, "MODELS", {"first": spy, "second": spy})
     return calls
+
+
+def test_each_model_has_words() -> None:
+    assert limits.MODELS.keys() == MODELS.keys()
 
 
 def test_neither_model_nor_choice_sees_the_limit_that_is_left_out(
