@@ -52,6 +52,7 @@ def list_rows(text: str) -> dict[int, tuple[float, float, float, str]]:
     }
 
 
+@pytest.mark.slow
 def test_three_measured_limits_foretell_the_best_one(tmp_path: Path, ask: Ask) -> None:
     """150 W takes 4,149 s, 145 W and 599,874 J: 22.5 % less energy than 250 W, for 18.0 % more time."""
     code, text, _ = ask(measure_trace(tmp_path, 100, 175, 250, sizes=(64, 256)))
@@ -68,6 +69,7 @@ def test_three_measured_limits_foretell_the_best_one(tmp_path: Path, ask: Ask) -
     assert [rows[limit][3] for limit in (125, 150, 200, 225)] == ["foretold"] * 4
 
 
+@pytest.mark.slow
 def test_the_error_stands_beside_what_is_foretold(tmp_path: Path, ask: Ask) -> None:
     code, text, _ = ask(measure_trace(tmp_path, 100, 125, 150, 175, 225, 250), "--set", "power_limit_w=200")
     assert code == 0
