@@ -32,6 +32,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "memory_gib",
     ),
     "versus": ("images_per_s", "epoch_time_s", "memory_gib", "cpu_util_pct", "data_wait_pct"),
+    "power_limit": ("energy_j", "epoch_time_s", "edp_js", "power_w", "sm_clock_mhz"),
     "network_size": ("images_per_s", "epoch_time_s", "speedup", "memory_gib"),
     "sharing": ("images_per_s", "epoch_time_s", "slowdown", "memory_gib", "cpu_util_pct"),
     "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "memory_gib"),

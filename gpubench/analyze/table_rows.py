@@ -17,7 +17,7 @@ from gpubench.analyze.frames import find_unlike_settings
 from gpubench.analyze.intervals import compute_node_shares
 from gpubench.analyze.series import EncodedFields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
-from gpubench.core.findings import Remedy
+from gpubench.core.findings import LimitAim, Remedy
 from gpubench.schema.hosts import find_first_node as first_host
 from gpubench.stats.estimates import estimate_log_ratio, mean
 from gpubench.stats.noise import estimate_noise
@@ -49,6 +49,8 @@ class TableRows(RowArrangement):
     """A line a process; `row`: the label of its row."""
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+    limit_aim: LimitAim = field(default_factory=LimitAim)
+    """What a power limit is wanted for."""
 
     @cached_property
     def ended_processes(self) -> pd.DataFrame:

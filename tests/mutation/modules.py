@@ -12,6 +12,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/stats/noise.py": ("stats/test_choice_and_power.py",),
     "gpubench/stats/outliers.py": ("stats/test_outliers.py", "analyze/test_runs_and_summary.py"),
     "gpubench/stats/power.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/power_limits.py": ("stats/test_power_limits.py",),
     "gpubench/stats/steps.py": ("stats/test_step_means.py",),
     "gpubench/core/claims.py": ("stats/test_decide.py", "analyze/test_table_rows.py"),
     # what is claimed, and what is held against what
@@ -31,6 +32,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_runs_and_summary.py",
         "analyze/test_borders_of_questions.py",
     ),
+    "gpubench/analyze/power_limit.py": ("analyze/test_power_limit.py",),
     "gpubench/analyze/sharing.py": ("analyze/test_jobs_that_share.py",),
     "gpubench/analyze/table_rows.py": ("analyze/test_table_rows.py", "analyze/test_borders_of_questions.py"),
     "gpubench/analyze/target.py": ("analyze/test_targets_reached.py", "analyze/test_borders_of_questions.py"),
@@ -63,6 +65,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_borders_of_questions.py",
     ),
     "gpubench/analyze/audit.py": ("analyze/test_audit_rules_on_frames.py",),
+    "gpubench/analyze/predict_limits.py": ("commands/test_predict_power_command.py",),
     "gpubench/analyze/predict.py": ("analyze/test_predict_from_rows.py", "analyze/test_stored_machine.py"),
     "gpubench/analyze/report.py": ("analyze/test_report_of_a_table.py",),
     "gpubench/basics/rounding.py": ("basics/test_rounding.py",),
