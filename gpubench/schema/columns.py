@@ -100,8 +100,8 @@ class MeasuredColumns:
 
     epoch_time_s: Above0 | None = column(
         "s",
-        "images_per_epoch / images_per_s; of whole epochs their median, loading included; in `table.csv`, of several "
-        "processes, the geometric mean",
+        "images_per_epoch / images_per_s; of whole epochs their median, loading included; of a known load, here and "
+        "elsewhere, an epoch is one step; in `table.csv`, of several processes, the geometric mean",
         "epoch s",
     )
     epoch_time_iqr_s: Amount | None = column(
@@ -345,6 +345,12 @@ class CpuSpeedColumns:
     )
     cpu_speed_pct: Above0 | None = column(
         "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
+    )
+    tflops: Above0 | None = column(
+        "TFLOP/s", "of a known load: 10^12 floating-point operations a second, by the arithmetic", "TFLOP/s"
+    )
+    gb_per_s: Above0 | None = column(
+        "GB/s", "of a known load: 10^9 bytes read and written a second, by the arithmetic", "GB/s"
     )
 
 

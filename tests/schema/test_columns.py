@@ -37,7 +37,7 @@ sync_every confirm_top1
 round step_error_pct top1_crossing_s top1_crossing
 slurm_job slurm_node slurm_partition memory_limit_mib
 nodes window launch_cpu command settings epoch_pattern metrics until
-cpu_probe_ms cpu_speed_pct
+cpu_probe_ms cpu_speed_pct tflops gb_per_s
 """
 """All columns of trials.csv, in their order. Another one is added at the end; none is renamed, moved or taken away."""
 EPOCHS_FOR_EVER = """
