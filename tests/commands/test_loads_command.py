@@ -119,7 +119,9 @@ def test_a_load_beside_a_training_is_measured_while_both_run(place: Place) -> No
     assert page.returncode == 0, page.stderr
     assert "matmul" in (place.home / "page.html").read_text()
     audited = place.run("audit", "a", trains=False)
-    assert "a resident batch in 2 of 4 rows" in " ".join(audited.stdout.split()), "lenet's; a load reads nothing"
+    assert "a resident batch in 2 of 4 rows" in " ".join(audited.stdout.split()), (
+        "lenet's; a load reads nothing"
+    )
 
     again = place.run(*command, "--out", "a", "--json")
     assert [json.loads(line)["model"] for line in again.stdout.splitlines()].count("matmul") == 2
@@ -176,7 +178,7 @@ def test_what_means_nothing_for_a_load_is_refused(place: Place, options: tuple[s
         (("--job", "model=matmul", "--job", "model=lenet"), "matmul & lenet batch_size=4096/64"),
         (
             ("--job", "model=copy", "--job", "copies=1", "--", "echo", "{batch_size}"),
-            "copy & copies=1 model=copy",
+            "copy & copies=1 batch_size=1024/64",
         ),
     ],
 )
