@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pandas as pd
@@ -37,10 +38,15 @@ OF_NETWORKS = (
 
 
 def test_the_rate_is_what_the_arithmetic_gives_over_the_time_of_a_step(place: Place) -> None:
-    done = place.run("sweep", *BASE, "--model", "matmul,copy,nbody", "--batch-size", "48,96", "--steps", "30")
+    done = place.run(
+        "sweep", *BASE, "--model", "matmul,copy,nbody", "--batch-size", "48,96", "--precision", "fp32,bf16", "--steps",
+        "30",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     trials = read(place, "trials.csv").to_dict("records")
     assert {(row["model"], row["batch_size"]) for row in trials} == WORK.keys()
+    assert [row["precision"] for row in trials if row["model"] == "matmul"].count("bf16") == 2
+    assert len(trials) == 8, "others have no precision"
     windows = read(place, "epochs.csv").set_index(["trial_id", "epoch"])
     for row in trials:
         column, work = WORK[row["model"], row["batch_size"]]
@@ -54,19 +60,23 @@ def test_the_rate_is_what_the_arithmetic_gives_over_the_time_of_a_step(place: Pl
             assert pd.isna(row[name]), name
         for name in ("images", "train_loss", "data_wait_s", "first_batch_s", "top1_pct"):
             assert pd.isna(window[name]), name
-        assert (row["model"] == "matmul") == (row["precision"] == "fp32")
+        assert (row["model"] == "matmul") == (row["precision"] in ("fp32", "bf16"))
+        assert row["cpu_probe_ms"] > 0
     why = {(record["trial"]["model"], "tflops" in record["missing"]) for record in records(place)}
     assert why == {("matmul", False), ("nbody", False), ("copy", True)}
     for record in records(place):
         assert {record["missing"][name] for name in ("images_per_s", "data_wait_pct", "loss")} == {"load"}
     table = read(place, "table.csv")
-    assert table["tflops"].notna().sum() == 4
+    assert table["tflops"].notna().sum() == 6
     assert table["gb_per_s"].notna().sum() == 2
     for words in ("TFLOP/s", "GB/s", "step s", "size"):
         assert words in done.stdout
-    for words in ("images", "epoch s", "batch ", "Take "):
+    for words in ("images", "epoch s", "Take ", "Not sure: "):
         assert words not in done.stdout, words
-    assert "[1/6] model=matmul batch_size=48  ok  " in done.stderr
+    assert re.search(r"\[1/8\] model=matmul batch_size=48 precision=fp32  ok  [\d.]+ TFLOP/s\n", done.stderr)
+    told = place.run("table", "results/loads", "--why", trains=False).stdout
+    assert "steps/s" in told
+    assert "images/s" not in told
     assert "precision" not in done.stderr.partition("model=copy")[2].partition("started")[0]
 
 

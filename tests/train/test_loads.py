@@ -65,6 +65,10 @@ def test_bodies_attract_each_other_as_newton_has_it() -> None:
     assert LOADS["nbody"].count(size) == 20 * 40 * 40
 
 
+STEPS = 1000
+"""On an H200 about 1.5 s of either."""
+
+
 def measure_rate_beside(name: str, size: int, dtype: torch.dtype) -> float:
     """Work a second of the same operation in a plain loop, without gpubench."""
     device = torch.device("cuda")
@@ -75,14 +79,14 @@ def measure_rate_beside(name: str, size: int, dtype: torch.dtype) -> float:
         source = torch.empty(size << 20, dtype=torch.uint8, device=device)
         target = torch.empty_like(source)
         work = lambda: target.copy_(source)  # noqa: E731
-    for _ in range(50):
+    for _ in range(STEPS):  # clocks settle, as in a warm-up
         work()
     torch.cuda.synchronize()
     began = time.monotonic()
-    for _ in range(500):
+    for _ in range(STEPS):
         work()
     torch.cuda.synchronize()
-    return 500 * LOADS[name].count(size) / (time.monotonic() - began)
+    return STEPS * LOADS[name].count(size) / (time.monotonic() - began)
 
 
 @pytest.mark.gpu
@@ -103,4 +107,4 @@ def test_a_load_is_as_fast_as_the_same_operation_by_itself(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (rate,) = pd.read_csv(place.home / "results" / "loads" / "trials.csv")[column]
-    assert rate * unit == pytest.approx(beside, rel=0.05)
+    assert rate * unit == pytest.approx(beside, rel=0.1)
