@@ -340,8 +340,8 @@ def format_unit_label(plan: Plan, unit: Unit) -> str:
         )
     parts = [unit.group] if unit.group else []
     for name in dict.fromkeys("batch_size" if name == values.BATCH_PER_GPU else name for name in fields):
-        told = [t for t in trials if name in t.applicable_fields or name not in values.KINDS]
-        texts = dict.fromkeys(format_cell(get_trial_value(t, name)) for t in told)
+        having = [t for t in trials if name in t.applicable_fields or name not in values.KINDS]
+        texts = dict.fromkeys(format_cell(get_trial_value(t, name)) for t in having)
         if any(texts):
             parts.append(f"{name}={'/'.join(texts)}")
     if experiment.repeats > 1:  # in words: it is no field that anybody asked for

@@ -346,10 +346,10 @@ class CpuSpeedColumns:
     cpu_speed_pct: Above0 | None = column(
         "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
     )
-    tflops: Above0 | None = column(
+    tflops: Amount | None = column(
         "TFLOP/s", "of a known load: 10^12 floating-point operations a second, by the arithmetic", "TFLOP/s"
     )
-    gb_per_s: Above0 | None = column(
+    gb_per_s: Amount | None = column(
         "GB/s", "of a known load: 10^9 bytes read and written a second, by the arithmetic", "GB/s"
     )
 
