@@ -201,7 +201,9 @@ def _format_job_times(rows: Sequence[Row]) -> str:
     times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
     slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
     gain = rows[0].overlap_gain
-    text = ", ".join(f"{round_half_up(time, 2)} s" for time in times)
+    # A step of a load may take microseconds.
+    digits = [round_half_up(time, 2) if time >= 0.1 else format_significant(time) for time in times]
+    text = ", ".join(f"{number} s" for number in digits)
     if len(slowdowns) == len(rows):
         text += f" ({format_list([format_number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:

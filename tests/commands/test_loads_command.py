@@ -88,6 +88,9 @@ def test_a_load_beside_a_training_is_measured_while_both_run(place: Place) -> No
     )  # fmt: skip
     done = place.run(*command, "--out", "a")
     assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"matmul 160 & lenet  ok  0\.0*[1-9]\d* s, [\d.]+ s \([\d.]+ and [\d.]+ times alone\)", done.stderr
+    )
     trials = pd.read_csv(place.home / "a" / "trials.csv")
     assert (trials["status"] == "ok").all()
     jobs = trials[trials["group"].notna()].set_index("model")
