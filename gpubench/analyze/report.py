@@ -30,14 +30,15 @@ from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding, collect_job_groups
 from gpubench.core.report import HeadingFacts, Report, ReportColumn, ReportWarning, RowGroup
+from gpubench.schema.catalog import LOADS, RATE_UNITS
 from gpubench.schema.doubts import find_doubt
 
 AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
+    "time": ("epoch_time_s", "images_per_s", *RATE_UNITS, "speedup", "slowdown", "time_to_top1_s", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
     "memory": ("memory_gib", "gpu_mem_growth_pct"),
     "accuracy": ("top1_pct", "epochs_to_top1", "time_to_top1_s"),
-    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "work"),
+    "comparison": ("epoch_time_s", "images_per_s", *RATE_UNITS, "speedup", "slowdown", "work"),
 }
 """What a warning is about -> the columns that it touches."""
 HEADLINE: Mapping[str, tuple[Any, ...]] = {
@@ -156,7 +157,7 @@ def collect_heading_facts(table: Table, rows: TableRows) -> HeadingFacts:
         images=int(images[0]) if len(images) == 1 else None,
         processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),
         is_published=bool((ended["source"] != "measured").all()) if len(ended) else False,
-        time_kind=table.kind,
+        time_kind="load steps" if summary["model"].isin(LOADS).all() else table.kind,
         target_pct=float(targets[0]) if len(targets) == 1 else None,
     )
 

@@ -18,6 +18,7 @@ from gpubench.analyze.intervals import compute_node_shares
 from gpubench.analyze.series import EncodedFields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import LimitAim, Remedy
+from gpubench.schema.catalog import LOADS
 from gpubench.schema.hosts import find_first_node as first_host
 from gpubench.stats.estimates import estimate_log_ratio, mean
 from gpubench.stats.noise import estimate_noise
@@ -111,8 +112,12 @@ class TableRows(RowArrangement):
 
     @cached_property
     def images(self) -> pd.Series[float]:
-        """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them."""
+        """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them.
+
+        1 of known loads, whose epoch is a step.
+        """
         images = self.ended_processes["images_per_epoch"].astype("float64")
+        images = images.mask(self.ended_processes["model"].isin(LOADS), 1.0)
         is_timed = self.ended_processes["epoch_time_s"].notna()
         return images if images[is_timed].notna().all() else pd.Series(1.0, index=images.index)
 

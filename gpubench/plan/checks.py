@@ -44,6 +44,18 @@ def _list_sharing_problems(t: Trial, together: int) -> Iterator[str]:
         )
 
 
+def _list_precision_problems(t: Trial, *, on_cpu: bool) -> Iterator[str]:
+    """What is wrong with the precision."""
+    if on_cpu and t.precision in ("tf32", "fp16"):
+        yield f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
+
+
+def _list_load_problems(t: Trial) -> Iterator[str]:
+    """What is wrong with a known load."""
+    if t.devices > 1:
+        yield f"{t.model} runs on one GPU, not on {t.devices}: for several of them at once give jobs (--job)"
+
+
 def _list_device_problems(
     t: Trial, variant: catalog.InputVariant, together: int, *, on_cpu: bool
 ) -> Iterator[str]:
@@ -72,8 +84,6 @@ def _list_device_problems(
     if on_cpu:
         if variant.needs_gpu:
             yield f"variant {t.variant} needs a GPU: on a CPU take another (gpubench data list)"
-        if t.precision in ("tf32", "fp16"):
-            yield f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
         if t.execution == "graph":
             yield "execution graph needs a GPU: on a CPU take eager or compile"
         if t.gpu_mem_cap_mib is not None:
@@ -170,9 +180,14 @@ def find_trial_conflict(
     `together`: jobs that run at the same time, this one among them.
     """
     problems = chain(_list_placement_problems(t, on_cpu=device == "cpu"), _list_sharing_problems(t, together))
-    if t.command is None:
+    if t.workload == "load":
+        problems = chain(
+            problems, _list_load_problems(t), _list_precision_problems(t, on_cpu=device == "cpu")
+        )
+    if t.workload == "training":
         problems = chain(
             problems,
+            _list_precision_problems(t, on_cpu=device == "cpu"),
             _list_device_problems(t, variant, together, on_cpu=device == "cpu"),
             _list_work_problems(t, variant, facts),
             _list_measuring_problems(t, variant, facts, together),

@@ -75,6 +75,12 @@ HEADINGS: Mapping[str, str] = {
 }
 """Column -> its heading, where it has none in the column's definition."""
 
+HEADINGS_BY_KIND: Mapping[str, Mapping[str, str]] = {
+    "whole run": {"epoch s": "run s"},
+    "load steps": {"epoch s": "step s", "images/s": "steps/s", "batch": "size"},
+}
+"""Kind of time of a table -> its own words for headings."""
+
 METRICS: Mapping[str, str] = {
     "memory_time": "memory × time",
     "energy_j": "energy",
@@ -301,8 +307,7 @@ def format_column_heading(report: Report, column: ReportColumn) -> tuple[str, st
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
     is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
     heading = "together s" if is_together else name_column(column.name)
-    if heading == "epoch s" and report.facts.time_kind == "whole run":
-        heading = "run s"
+    heading = HEADINGS_BY_KIND.get(report.facts.time_kind, {}).get(heading, heading)
     return (name_row(column.series), _insert_target(report, heading))
 
 
@@ -1121,6 +1126,7 @@ def make_claim_cells(report: Report, claim: Claim) -> tuple[str, ...]:
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
     name = METRICS.get(claim.metric) or name_column(claim.metric)
+    name = HEADINGS_BY_KIND.get(report.facts.time_kind, {}).get(name, name)
     metric = _insert_target(report, name) + (f" {sign} {format_ratio(limit)}" if sign else "")
     return (
         name_claim_rows(report, claim),

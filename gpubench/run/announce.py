@@ -72,9 +72,9 @@ def _format_total_time(total_s: float, rounds: RoundLimits, load: str) -> str:
 
 
 def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
-    """How many images these units read, and where they lie; each place once. What commands read nobody knows."""
+    """How many images the trainings of these units read, and where they lie; each place once."""
     places: dict[str, None] = {}
-    for job in (job for unit in units for job in unit.jobs if job.trial.command is None):
+    for job in (job for unit in units for job in unit.jobs if job.trial.workload == "training"):
         if job.variant.files != "none":
             facts = state.runner.find_data_facts(job)
             where = facts.root or f"{facts.name} (torchvision)"

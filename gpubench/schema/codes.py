@@ -77,6 +77,8 @@ REASONS: Mapping[str, str] = {
     "elsewhere": "the trial used {} times the CPU time of its {} CPUs: it ran elsewhere",
     "not-reported": "not reported",
     "command": "a command does not tell it",
+    "load": "a known load has none: it trains no network",
+    "other-work": "the work of this load is not counted in {}",
     "whole-run": "the command's whole run was measured, not its epochs",
     "no-images": "nobody said how many images an epoch of the command has (--images)",
     "no-command-target": "nothing was to be reached (--until)",

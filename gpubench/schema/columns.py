@@ -102,8 +102,8 @@ class MeasuredColumns:
 
     epoch_time_s: Above0 | None = column(
         "s",
-        "images_per_epoch / images_per_s; of whole epochs their median, loading included; in `table.csv`, of several "
-        "processes, the geometric mean",
+        "images_per_epoch / images_per_s; of whole epochs their median, loading included; of a known load, here and "
+        "elsewhere, an epoch is one step; in `table.csv`, of several processes, the geometric mean",
         "epoch s",
     )
     epoch_time_iqr_s: Amount | None = column(
@@ -359,6 +359,12 @@ class CpuSpeedColumns:
         "J", "the same per measured epoch; empty for jobs of a group", "meter J"
     )
     meter_source: Text | None = column("", "which external meter was read", "meter")
+    tflops: Amount | None = column(
+        "TFLOP/s", "of a known load: 10^12 floating-point operations a second, by the arithmetic", "TFLOP/s"
+    )
+    gb_per_s: Amount | None = column(
+        "GB/s", "of a known load: 10^9 bytes read and written a second, by the arithmetic", "GB/s"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
