@@ -12,6 +12,7 @@ from made_up_tables import make_table
 from gpubench.analyze.compare import RowMatching, compare_matched_rows, match_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.comparison import FIGURES, Comparison, FigureChange, FigureName
+from gpubench.schema.columns import GPU_SETTINGS
 from gpubench.schema.row import KnownImages
 
 IMAGES = KnownImages(files="full", fingerprint="f", train_images=1000, val_images=100)
@@ -24,7 +25,7 @@ FACTS: Mapping[str, Any] = {
     "image_files": "full", "variant_definition": {"files": "full"}, "gpu_mem_mib": None, "gpu_mem_source": None,
     "energy_j": None, "energy_source": None, "has_all_figures": True, "endings": "ok", "doubts": None, "took_s": 1.0,
     "gpu_name": "H200", "gpu_count": 1, "cpu_name": None, "cpu_count": None, "driver": None, "cuda": None,
-    "torch": None, "gpubench": None, "host": None,
+    "torch": None, "gpubench": None, "host": None, **{column.name: None for column in GPU_SETTINGS},
 }  # fmt: skip
 STEADY = [1.0, 1.01, 0.99]
 

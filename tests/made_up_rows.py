@@ -68,6 +68,13 @@ def alone(
     )  # fmt: skip
 
 
+def under_limit(batch_size: int, limit_w: int, time_s: float, power_w: float | None, **more: Any) -> Record:
+    """A trial alone under a power limit. `power_w` None: neither energy nor power is known."""
+    record = alone(batch_size, epoch=time_s, power_limit_w=limit_w, **more)
+    energy = {} if power_w is None else {"energy_j": time_s * power_w}
+    return structs.replace(record, result=record.result | energy)
+
+
 def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float], at: str) -> list[Record]:
     """Equal jobs of one group, measured at this minute."""
     group_id, size = f"g{batch:012}", len(slowdowns)

@@ -15,13 +15,13 @@ from gpubench.schema.trial_fields import DEFAULTS
 NOISE = math.log(1.4)
 FIGURES: Mapping[str, Any] = {
     "images_per_epoch": 1000, "epoch_time_s": None, "cpu_s_per_epoch": None, "cpu_util_pct": None, "top1_pct": None,
-    "time_to_top1_s": None, "energy_to_top1_j": None, "solo_epoch_time_s": None, "took_s": None,
+    "time_to_top1_s": None, "energy_to_top1_j": None, "solo_epoch_time_s": None, "took_s": None, "energy_j": None,
 }  # fmt: skip
 """Of processes. A list in a row holds one for each of its processes."""
 FACTS: Mapping[str, Any] = {
     "machine": "H200", "group": None, "job": None, "unit": None, "jobs_of_group": None, "solo_id": None, "trial_id": "",
     "status": "ok", "host": "node", "val_images": None, "repeat": 0, "round": None, "is_gpu_ids_auto": True,
-    "is_workers_auto": True, "is_asked_known": True,
+    "is_workers_auto": True, "is_asked_known": True, "gpu_power_limit_w": None,
 }  # fmt: skip
 NUMBERS = (
     "strong_baseline", "weak_baseline", "before", "epochs_to_top1", "predicted_slowdown", "gpu_util_pct",

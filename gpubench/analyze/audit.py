@@ -39,7 +39,7 @@ from gpubench.results.file_names import AttemptFile, parse_file_name
 from gpubench.results.packed import list_files_and_members
 from gpubench.results.status import make_status
 from gpubench.results.store import Results
-from gpubench.schema.catalog import PROCEDURAL
+from gpubench.schema.catalog import LOADS, PROCEDURAL
 from gpubench.schema.doubts import find_doubt, rank_doubt
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.trial import derive_job_ids
@@ -538,7 +538,8 @@ def _collect_image_facts(runs: Runs, name: str) -> pd.Series[float]:
 def check_input_included(audited: AuditData) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
-    files = ok["image_files"].mask(is_field_inferred(ok, "variant"))
+    is_training = ok["command"].isna() & ~ok["model"].isin(LOADS)
+    files = ok["image_files"].mask(is_field_inferred(ok, "variant") | ~is_training)
     codes = EncodedFields.from_frame(ok).codes
     work = combine_codes(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()

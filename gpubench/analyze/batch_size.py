@@ -20,6 +20,7 @@ from gpubench.analyze.series import DEVICES, combine_codes
 from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, make_rounds_remedy
 from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
+from gpubench.schema.catalog import LOADS
 from gpubench.stats.choice import make_row_choice
 from gpubench.stats.power import find_rounds_for_choice
 
@@ -46,7 +47,10 @@ class BatchSeries:
 
 
 def find_series(rows: TableRows) -> list[BatchSeries]:
-    """The series along the batch size, of what ran alone; none where it does not vary by itself."""
+    """The series along the batch size, of what ran alone; none where it does not vary by itself.
+
+    Nor of known loads, of which it is the size of the problem: another size is other work.
+    """
     fields = rows.fields
     is_target = bool(rows.summary["until_top1"].notna().any())  # who trains to a target asks for that
     is_shared = bool(rows.is_job.any())  # beside groups, trials alone are what jobs are compared with
@@ -63,7 +67,8 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
     labels, statuses = rows.summary.index.to_numpy(), rows.summary["status"].to_numpy(dtype=object)
     values = {name: rows.summary[name].tolist() for name in names}
     series = []
-    for number in range(numbers.max(initial=-1) + 1):
+    is_load = rows.summary["model"].isin(LOADS).to_numpy()
+    for number in np.unique(numbers[~is_load]):
         places = order[numbers[order] == number]
         is_oom, is_interrupted = (statuses[places] == status for status in ("oom", "interrupted"))
         series.append(
@@ -72,7 +77,7 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
                 rows=tuple(row for row in labels[places].tolist() if row in rows.rates),
                 out_of_memory=tuple(labels[places[is_oom]].tolist()),
                 interrupted=tuple(labels[places[is_interrupted]].tolist()),
-                number=number,
+                number=int(number),
                 work=int(works[places[0]]),
             )
         )

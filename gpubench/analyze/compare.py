@@ -56,6 +56,7 @@ from gpubench.core.comparison import (
 )
 from gpubench.schema import catalog
 from gpubench.schema.cell import format_cell
+from gpubench.schema.columns import GPU_SETTINGS
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.trial import make_trial
 from gpubench.schema.trial_fields import DEVICE_AXES
@@ -492,7 +493,9 @@ def _find_unlike_fields(
     Without values: what is told by more than them, as images of one name and what variants of one name do.
     """
     unlike: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
-    for name in (*HARDWARE, *SOFTWARE, *CANDIDATES):
+    # Of a limit that was asked for its field tells.
+    settings = [column.name for column in GPU_SETTINGS if column.name != f"gpu_{field}"]
+    for name in (*HARDWARE, *settings, *SOFTWARE, *CANDIDATES):
         is_apart = name in matching.apart
         if name in ("gpu_ids", field) or not (is_apart or matching.pairs):
             continue

@@ -30,7 +30,7 @@ from gpubench.analyze.series import (
     list_asked_fields,
 )
 from gpubench.core.prediction import classify_overlap
-from gpubench.schema.columns import CONFIRMED, DERIVED, MEASURED, UNCONFIRMED
+from gpubench.schema.columns import CONFIRMED, CPU_SPEED, DERIVED, MEASURED, UNCONFIRMED
 from gpubench.schema.doubts import find_doubt
 from gpubench.stats.estimates import ALPHA, compute_interval_half_width, estimate_combined_work
 
@@ -38,7 +38,7 @@ LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
 TIME_COLUMNS = tuple(
     column.name
-    for column in MEASURED
+    for column in (*MEASURED, *CPU_SPEED)
     if column.name == "epoch_time_source" or column.unit not in ("", "MiB", "images")
 )
 """Figures that a few first steps don't tell: of time, energy and use."""

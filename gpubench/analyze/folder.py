@@ -41,6 +41,7 @@ from gpubench.results.home import list_results_folders_in, make_no_results_error
 from gpubench.results.plans import StoredPlan, read_stored_plans
 from gpubench.results.rows import make_row
 from gpubench.results.store import Results
+from gpubench.schema.catalog import RATE_UNITS
 from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import OF_GROUPS, TRIAL
 from gpubench.schema.doubts import SLOW_CPU_PCT
@@ -601,6 +602,7 @@ def list_table_csv_columns(folders: Sequence[Folder]) -> list[str]:
         *MEASURED_COLUMNS,
         *INTERVAL_COLUMNS,
         *(JOB_INTERVAL_COLUMNS if has_jobs else ()),
+        *(name for name in RATE_UNITS if any(rows[name].notna().any() for _, rows in parts)),
     ]
     return list(dict.fromkeys(names))
 

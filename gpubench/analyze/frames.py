@@ -13,16 +13,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze.series import Codes, combine_codes, encode_values
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import (
     BY_NAME,
     COLUMNS,
     CPU_SPEED,
+    GPU_SETTINGS,
     MEASURED,
     TAKEN_NAMES,
     TRIAL,
     Column,
     make_printed_column,
+    make_setting_column,
 )
+from gpubench.schema.command import split_settings
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import find_column_kind, format_value_text
 from gpubench.schema.row import Row, collect_columns
@@ -38,7 +42,8 @@ other numbers float64, yes or no boolean, lists as tuples and text as objects (`
 - `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
 - `images`: KnownImages, None where not known
 - `together`, `asked`, `doubt_texts`, `missing`, `printed`, `variant_definition`: mappings
-- a column for each figure that commands printed (`list_printed_columns`), under the name that its user gave it
+- a column for each placeholder of commands that is no field (`list_setting_columns`), and for each figure that they
+  printed (`list_printed_columns`), under the names that their user gave them
 - `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
   whether these fields were
 - `jobs_of_group`: how many jobs its group has, as far as the record tells
@@ -113,17 +118,57 @@ def build_runs(rows: Sequence[Row]) -> Runs:
         series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
     series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
     frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
+    for column, texts in _collect_settings(frame).items():
+        frame[column.name] = convert_to_column_dtype(
+            [None if text is None else column.holds(text) for text in texts],
+            find_column_kind(column),
+        )
     for column in list_printed_columns(frame):
         printed = [figures.get(column.name) for figures in values["printed"]]
         frame[column.name] = convert_to_column_dtype(printed, "number")
-    frame["machine"] = frame["gpu_name"].where(frame["device"] != "cpu", frame["cpu_name"])
+    frame["machine"] = name_machines(frame)
     return frame
+
+
+def list_setting_columns(runs: Runs) -> list[Column]:
+    """The columns of commands' placeholders that are no fields, in order of first appearance."""
+    return list(_collect_settings(runs))
+
+
+def _collect_settings(runs: Runs) -> dict[Column, list[str | None]]:
+    """The same, with the value of each run."""
+    settings = [split_settings(text) if isinstance(text, str) else {} for text in runs["settings"]]
+    names = dict.fromkeys(name for given in settings for name in given)
+    by_name = {name: [given.get(name) for given in settings] for name in names if name not in TAKEN_NAMES}
+    return {
+        make_setting_column(name, [text for text in texts if text is not None]): texts
+        for name, texts in by_name.items()
+    }
 
 
 def list_printed_columns(runs: Runs) -> list[Column]:
     """The columns of figures that commands printed, in order of first appearance."""
     names = dict.fromkeys(name for figures in runs["printed"] for name in figures)
     return [make_printed_column(name) for name in names if name not in TAKEN_NAMES]
+
+
+def name_machines(rows: pd.DataFrame) -> pd.Series[Any]:
+    """The GPU model of each row, on a CPU the CPU model. GPUs of one model that are set unlike are unlike machines."""
+    machines = rows["gpu_name"].where(rows["device"] != "cpu", rows["cpu_name"])
+    for name, values in find_unlike_settings(rows).items():
+        machines = machines.where(values.isna(), machines + f", {name} " + values.map(format_cell))
+    return machines
+
+
+def find_unlike_settings(rows: pd.DataFrame) -> dict[str, pd.Series[Any]]:
+    """The columns of `GPU_SETTINGS` in which GPUs of one model differ, with their values; missing ones don't count.
+
+    A power limit that the trial itself asked for is none of them: its field tells of it.
+    """
+    settings = rows[[column.name for column in GPU_SETTINGS]].astype(object)
+    settings["gpu_power_limit_w"] = settings["gpu_power_limit_w"].where(rows["power_limit_w"].isna())
+    most = settings.groupby(rows["gpu_name"]).nunique().max()
+    return {column.name: settings[column.name] for column in GPU_SETTINGS if most[column.name] > 1}
 
 
 def convert_to_column_dtype(values: Sequence[Any], form: str) -> Any:

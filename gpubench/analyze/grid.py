@@ -15,6 +15,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.core.claims import Certainty
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
+from gpubench.schema.catalog import RATE_UNITS
 from gpubench.schema.columns import DERIVED, MEASURED
 
 
@@ -24,23 +25,24 @@ def split_column_unit(name: str) -> tuple[str, str]:
     return name.removesuffix(unit), unit
 
 
+RATES = ("images_per_s", *RATE_UNITS)
+"""Columns of rates: of trainings, and of known loads."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "batch_size": (
-        "images_per_s", "epoch_time_s", "memory_gib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct",
-    ),
+    "batch_size": (*RATES, "epoch_time_s", "memory_gib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct"),
     "devices": (
-        "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "memory_gib",
+        *RATES, "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "memory_gib",
     ),
-    "versus": ("images_per_s", "epoch_time_s", "memory_gib", "cpu_util_pct", "data_wait_pct"),
-    "network_size": ("images_per_s", "epoch_time_s", "speedup", "memory_gib"),
-    "sharing": ("images_per_s", "epoch_time_s", "slowdown", "memory_gib", "cpu_util_pct"),
+    "versus": (*RATES, "epoch_time_s", "memory_gib", "cpu_util_pct", "data_wait_pct"),
+    "power_limit": ("energy_j", "epoch_time_s", "edp_js", "power_w", "sm_clock_mhz"),
+    "network_size": (*RATES, "epoch_time_s", "speedup", "memory_gib"),
+    "sharing": (*RATES, "epoch_time_s", "slowdown", "memory_gib", "cpu_util_pct"),
     "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "memory_gib"),
     "top1": ("top1_pct", "images_per_s", "epoch_time_s", "memory_gib"),
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
 ALL_COLUMNS = (
-    "images_per_s", "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
+    *RATES, "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
     *(
         name
         for name in (*BASE_COLUMNS, *JOB_COLUMNS, *MEASURED_COLUMNS)

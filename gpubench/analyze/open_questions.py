@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpubench.analyze import batch_size, devices, network_size, sharing, versus
+from gpubench.analyze import batch_size, devices, network_size, power_limit, sharing, versus
 from gpubench.analyze.folder import Folder, make_table_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
@@ -20,7 +20,7 @@ from gpubench.stats.choice import FIRM_BOUND, bound_rival_gain
 from gpubench.stats.decisions import compute_alpha_divisor, count_looks, decide_claims
 
 SAME_RATE = math.log1p(0.02)
-"""Rates that differ by less are the same: that, too, is an answer."""
+"""Rates, and energies, that differ by less are the same: that, too, is an answer."""
 
 
 def list_trials_of_open_questions(folder: Folder, processes_a_round: int = 1) -> list[list[set[str]]] | None:
@@ -44,6 +44,7 @@ def list_rows_of_open_questions(rows: TableRows, processes_a_round: int) -> list
     """The rows of each open question of one table."""
     scaling = network_size.make_claims(rows) or devices.make_claims(rows)
     differences = [claim for claim in (*scaling, *versus.make_claims(rows)) if claim.metric == versus.RATE]
+    differences += [claim for claim in power_limit.make_claims(rows) if claim.metric == "energy_j"]
     groups = [claim for claim in sharing.make_claims(rows) if claim.metric == sharing.WORK]
     choices = batch_size.make_findings(rows, decide_claims(batch_size.make_claims(rows)))
     if not (differences or groups or choices):

@@ -36,7 +36,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine, make_hardware_key
 from gpubench.plan.command_line import find_usual_values, infer_fields_from_trials, read_experiment
 from gpubench.plan.groups import format_group_label, format_trial_labels
-from gpubench.plan.plan import Job, Unit, expand_experiment
+from gpubench.plan.plan import Job, Unit, expand_experiment, find_trial_data_facts
 from gpubench.plan.resolve import ResolvedTrial, resolve_unit_trials
 from gpubench.plan.skips import NodeCapacity, find_skip_reason
 from gpubench.plan.sources import DiskSources
@@ -590,11 +590,11 @@ def predict_group_slowdowns(
         notes = (PredictionNote("not-measured", {"job": title}) for title in dict.fromkeys(names))
         return NoPrediction(name=name, why=tuple(notes))
     places = resolve_unit_trials(
-        unit, machine, lambda job: sources.find_data_facts(job.trial.data), stored.device
+        unit, machine, lambda job: find_trial_data_facts(job.trial, sources), stored.device
     )
     matches = {
         kind: [
-            find_solo_row(job, place, sources.find_data_facts(job.trial.data).fingerprint, rows)
+            find_solo_row(job, place, find_trial_data_facts(job.trial, sources).fingerprint, rows)
             for job, place in zip(unit.jobs, places, strict=True)
         ]
         for kind, rows in alone.items()

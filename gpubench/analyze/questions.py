@@ -6,13 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
+from gpubench.analyze import batch_size, devices, network_size, power_limit, sharing, target, top1, versus
 from gpubench.analyze.folder import Folder, Table, make_table_rows
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.claims import Claim
-from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, TargetFinding, VersusFinding
+from gpubench.core.findings import (
+    DevicesFinding,
+    Finding,
+    LimitAim,
+    NetworkSizeFinding,
+    TargetFinding,
+    VersusFinding,
+)
 from gpubench.core.report import Report
 from gpubench.stats.decisions import decide_claims
 
@@ -26,7 +33,10 @@ class Question(Protocol):
         """Of decided claims; none where the question is not asked."""
 
 
-QUESTIONS: Sequence[Question] = (target, sharing, network_size, versus, batch_size, devices, top1)
+QUESTIONS: Sequence[Question] = (
+    target, sharing, network_size, versus, power_limit, batch_size, devices, top1,
+)  # fmt: skip
+ANY_LIMIT = LimitAim()
 WAYS_ANSWERED_FIRST = ("variant", "precision", "execution", "optimizer")
 """Where one of these varies, that is what the plan asks; other ways of working are told after what they serve."""
 
@@ -35,7 +45,8 @@ def answer_table_questions(rows: TableRows) -> list[Finding]:
     """The findings of all questions of one table, that of the question that its plan asks first.
 
     Who trains to a target asks for it; who runs groups of jobs, whether they may share; several networks ask from what
-    size more devices are faster. Then ways of working, batch sizes, devices, other ways, top-1: as QUESTIONS stand.
+    size more devices are faster. Then ways of working, power limits, batch sizes, devices, other ways, top-1: as
+    QUESTIONS stand.
     """
     findings = [
         finding
@@ -51,21 +62,25 @@ def answer_table_questions(rows: TableRows) -> list[Finding]:
     )
 
 
-def make_table_report(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
+def make_table_report(
+    folder: Folder, table: Table, view: TableView = WHOLE, limit_aim: LimitAim = ANY_LIMIT
+) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
-    rows = make_table_rows(folder, table)
+    rows = replace(make_table_rows(folder, table), limit_aim=limit_aim)
     report = build_report(table, rows, answer_table_questions(rows), view)
     if not any(isinstance(finding, TargetFinding) for finding in report.findings):
         return report
     return replace(report, training=target.collect_training_curves(folder.records, rows.runs))
 
 
-def make_folder_reports(folders: Sequence[Folder], view: TableView = WHOLE) -> list[Report]:
+def make_folder_reports(
+    folders: Sequence[Folder], view: TableView = WHOLE, limit_aim: LimitAim = ANY_LIMIT
+) -> list[Report]:
     """A report a table of these folders; of several, each under its folder's name as well."""
     reports = []
     for folder in folders:
         for table in folder.tables:
-            report = make_table_report(folder, table, view)
+            report = make_table_report(folder, table, view, limit_aim)
             name = report.name if len(folders) == 1 else f"{folder.name}: {report.name}"
             reports.append(replace(report, name=name, problems=folder.problems))
     return reports

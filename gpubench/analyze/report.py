@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.analyze import sharing
 from gpubench.analyze.folder import Table
-from gpubench.analyze.frames import list_printed_columns
+from gpubench.analyze.frames import list_printed_columns, list_setting_columns
 from gpubench.analyze.grid import (
     SHARING_COLUMNS,
     SOURCES,
@@ -30,14 +30,15 @@ from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding, collect_job_groups
 from gpubench.core.report import HeadingFacts, Report, ReportColumn, ReportWarning, RowGroup
+from gpubench.schema.catalog import LOADS, RATE_UNITS
 from gpubench.schema.doubts import find_doubt
 
 AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
+    "time": ("epoch_time_s", "images_per_s", *RATE_UNITS, "speedup", "slowdown", "time_to_top1_s", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
     "memory": ("memory_gib", "gpu_mem_growth_pct"),
     "accuracy": ("top1_pct", "epochs_to_top1", "time_to_top1_s"),
-    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "work"),
+    "comparison": ("epoch_time_s", "images_per_s", *RATE_UNITS, "speedup", "slowdown", "work"),
 }
 """What a warning is about -> the columns that it touches."""
 HEADLINE: Mapping[str, tuple[Any, ...]] = {
@@ -45,6 +46,7 @@ HEADLINE: Mapping[str, tuple[Any, ...]] = {
     "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
     "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
     "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (),
+    "power_limit_w": (), "sm_clock_limit_mhz": (),
 }  # fmt: skip
 """Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
 are for `--columns` and trials.csv."""
@@ -116,6 +118,10 @@ def build_report_table(
     varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
     axis = None if view.sort or has_jobs else table.axis
     heads, labels = split_head_and_row_fields(varied, axis, table.tied)
+    if "settings" in labels:  # each in a column of its own
+        settings = [c.name for c in list_setting_columns(rows.runs) if alone[c.name].nunique() > 1]
+        at = labels.index("settings")
+        labels = (*labels[:at], *settings, *labels[at + 1 :])
     usual = choose_figure_columns(alone, question, has_all=view.has_all_columns)
     printed = [column.name for column in list_printed_columns(rows.runs)]
     names = view.choose_columns((*usual, *printed))
@@ -151,7 +157,7 @@ def collect_heading_facts(table: Table, rows: TableRows) -> HeadingFacts:
         images=int(images[0]) if len(images) == 1 else None,
         processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),
         is_published=bool((ended["source"] != "measured").all()) if len(ended) else False,
-        time_kind=table.kind,
+        time_kind="load steps" if summary["model"].isin(LOADS).all() else table.kind,
         target_pct=float(targets[0]) if len(targets) == 1 else None,
     )
 

@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.derive import RowArrangement
+from gpubench.analyze.frames import find_unlike_settings
 from gpubench.analyze.intervals import compute_node_shares
 from gpubench.analyze.series import EncodedFields, Mask
 from gpubench.core.claims import Certainty, Claim, Design, Evidence
-from gpubench.core.findings import Remedy
+from gpubench.core.findings import LimitAim, Remedy
+from gpubench.schema.catalog import LOADS
 from gpubench.schema.hosts import find_first_node as first_host
 from gpubench.stats.estimates import estimate_log_ratio, mean
 from gpubench.stats.noise import estimate_noise
@@ -48,6 +50,8 @@ class TableRows(RowArrangement):
     """A line a process; `row`: the label of its row."""
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+    limit_aim: LimitAim = field(default_factory=LimitAim)
+    """What a power limit is wanted for."""
 
     @cached_property
     def ended_processes(self) -> pd.DataFrame:
@@ -108,8 +112,12 @@ class TableRows(RowArrangement):
 
     @cached_property
     def images(self) -> pd.Series[float]:
-        """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them."""
+        """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them.
+
+        1 of known loads, whose epoch is a step.
+        """
         images = self.ended_processes["images_per_epoch"].astype("float64")
+        images = images.mask(self.ended_processes["model"].isin(LOADS), 1.0)
         is_timed = self.ended_processes["epoch_time_s"].notna()
         return images if images[is_timed].notna().all() else pd.Series(1.0, index=images.index)
 
@@ -184,7 +192,8 @@ def list_machine_columns(rows: pd.DataFrame) -> list[str]:
     """The columns whose names tell several machines apart; empty for one."""
     if rows["machine"].nunique() < 2:
         return []
-    return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
+    models = [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
+    return [*models, *find_unlike_settings(rows)]
 
 
 def estimate_noise_by_row(summary: pd.DataFrame) -> dict[int, float]:

@@ -87,6 +87,12 @@ def table(
         "Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
     ),
     sort: str | None = declare_text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first."),
+    edp: bool = declare_flag(
+        "--edp", "Of power limits that with the least energy x time, in place of energy."
+    ),
+    at_most_slower: str | None = declare_text(
+        "--at-most-slower", "SHARE", "Only power limits that take so much more time at most: 5%."
+    ),
     why: bool = declare_flag("--why", "Every claim with its p-value, and what would settle it."),
     best: bool = declare_flag(
         "--best", "Only the recommended configuration, as a command (--json: as data)."
@@ -114,6 +120,10 @@ def predict(
         "POLICY",
         "fail (default), or skip: of rows from which images were left out that can't be decoded.",
     ),
+    power: bool = declare_flag(
+        "--power",
+        "Time and energy under power limits between those that were measured (--set power_limit_w=VALUES).",
+    ),
     markdown: bool = declare_flag("--markdown", "As Markdown."),
 ) -> None:
     """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
@@ -125,7 +135,8 @@ def predict(
 
     fields = collect_field_values({} if copies is None else {"copies": copies}, set_)
     options = ExperimentOptions(fields=fields, jobs=tuple(job), pairs=pairs, bad_images=bad_images)
-    raise typer.Exit(command.predict(results, options, experiment=experiment, markdown=markdown))
+    answer = command.predict_limits if power else command.predict
+    raise typer.Exit(answer(results, options, experiment=experiment, markdown=markdown))
 
 
 @app.command(**READ)

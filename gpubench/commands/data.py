@@ -86,7 +86,15 @@ def print_known_names() -> None:
     out += ["  PATH           any folder of CLASS/*.jpg, or train/CLASS/*.jpg and val/CLASS/*.jpg"]
     out += ["", "models (--model):"]
     out += textwrap.wrap(
-        ", ".join(catalog.list_model_names()), 78, initial_indent="  ", subsequent_indent="  "
+        ", ".join(name for name in catalog.list_model_names() if name not in catalog.LOADS),
+        78,
+        initial_indent="  ",
+        subsequent_indent="  ",
     )
     out += ["  FILE.py:FUNCTION  a model of your own"]
+    out += ["", "known loads (--model), and what their size is (--batch-size):"]
+    out += [
+        f"  {name:<12}  {load.size}, {load.usual_size:,} if not given; a step: {load.work}"
+        for name, load in catalog.LOADS.items()
+    ]
     sys.stdout.write("\n".join(out) + "\n")

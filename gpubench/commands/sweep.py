@@ -47,6 +47,7 @@ from gpubench.run.checks import (
     try_user_code,
 )
 from gpubench.run.closing import describe_other_workers, print_result, print_row_if_json
+from gpubench.run.gpu_limits import describe_left_limits
 from gpubench.run.images import list_left_out_lines, store_left_out_names
 from gpubench.run.limits import Limits, SweepSummary, find_wall_time, format_continuation
 from gpubench.run.stored_plan import store_plan
@@ -97,6 +98,8 @@ def sweep(path: Path | None, options: ExperimentOptions, run_options: RunOptions
         results.create_folder()  # says what is wrong
     view = request.make_view()
     state.runner.claims.say = view.say
+    for left in state.runner.node.left_limits:
+        view.say(f"{describe_left_limits(left)}{f'; {left.remedy}' if left.trouble else ''}")
     if request.shard is not None:
         view.say(shards.describe_shard(request.whole, plan, request.shard))
         if not plan.units:
@@ -117,7 +120,7 @@ def make_sweep_request(
 ) -> SweepRequest:
     """The plan of a command line on this machine. Raises UsageError for what can't be planned."""
     shard = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
-    node = make_this_node()
+    node = make_this_node(run_options.meters)
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(choose_results_folder(run_options.out, experiment))
     is_quiet = run_options.mode == "quiet"

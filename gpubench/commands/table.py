@@ -16,8 +16,10 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.quoted import format_readable_json
 from gpubench.basics.words import clean_line
 from gpubench.commands.folders import choose_read_exit_code, print_text, print_warning, read_named_folders
+from gpubench.core.findings import LimitAim, PowerLimitFinding
 from gpubench.core.report import Report
 from gpubench.export.sheets import make_table_sheet
+from gpubench.plan.values import parse_percent
 from gpubench.render import terminal, words
 from gpubench.render.forms import format_reports
 from gpubench.render.json import VERSION, value_to_data
@@ -30,18 +32,27 @@ def table(
     columns: str | None = None,
     where: Sequence[str] = (),
     sort: str | None = None,
+    edp: bool = False,
+    at_most_slower: str | None = None,
     why: bool = False,
     best: bool = False,
 ) -> int:
     """`gpubench table`. `form`: a name of FORMS. `columns`, `where`, `sort`: what is shown. `why`: every claim besides.
-    `best`: the recommended configuration alone."""
+    `best`: the recommended configuration alone. `edp`, `at_most_slower`: what a power limit is wanted for."""
     if why and (form or best):
         raise UsageError(f"--why goes with text alone, not with --{form or 'best'}; --json has all claims")
     if best and form not in (None, "json"):
         raise UsageError(f"--best is a command, or data with --json; leave --{form} out")
     view = parse_view(columns, where, sort)
+    slower = None if at_most_slower is None else parse_percent(at_most_slower, "--at-most-slower") / 100
+    aim = LimitAim(goal="edp" if edp else "energy", at_most_slower=slower)
     folders = read_named_folders(paths)
-    reports = make_folder_reports(folders, view)
+    reports = make_folder_reports(folders, view, aim)
+    findings = [finding for report in reports for finding in report.findings]
+    if aim != LimitAim() and not any(isinstance(finding, PowerLimitFinding) for finding in findings):
+        raise UnusableError(
+            "no table here compares power limits: gpubench sweep --set power_limit_w=150,200,250"
+        )
     console = Console(highlight=False)
     if where and form is None and not any(report.rows for report in reports):
         raise UnusableError(f"no row meets {' and '.join(map(clean_line, where))}")

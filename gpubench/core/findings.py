@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gpubench.core.claims import Certainty, Claim
+from gpubench.core.prediction import Goal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -224,3 +225,29 @@ class Top1Finding(Finding):
     baseline: object = None
     seeds: int = 0
     """The fewest of a row."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitAim:
+    """What a power limit is wanted for."""
+
+    goal: Goal = "energy"
+    """What shall be least."""
+    at_most_slower: float | None = None
+    """How much more time than at the highest limit an image may take (0.05: 5 %); None: any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerLimitFinding(Finding):
+    """Which power limit. Its claims are of energy, time and energy x time of an image, against the highest limit."""
+
+    question: ClassVar[str] = "power_limit"
+    label: Mapping[str, object] = field(default_factory=dict)
+    """The fields that tell its series from others."""
+    aim: LimitAim = LimitAim()
+    baseline: int = 0
+    """The row of the highest limit."""
+    chosen_claims: Mapping[str, Claim] = field(default_factory=dict)
+    """Metric -> the claim of the chosen row; empty where that is the baseline."""
+    too_slow: tuple[int, ...] = ()
+    """Rows that are not shown to be as fast as the aim asks."""

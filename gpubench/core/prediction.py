@@ -1,11 +1,14 @@
-"""What jobs would do to each other, worked out from how each ran alone. Codes and figures, no English."""
+"""What was not measured, worked out from what was: jobs together by how each ran alone, power limits by other ones.
+
+Codes and figures, no English.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gpubench.core.claims import Certainty
 
@@ -92,3 +95,75 @@ class NoPrediction:
 
     name: str
     why: tuple[PredictionNote, ...]
+
+
+# ---- under power limits ----
+
+Goal = Literal["energy", "edp"]
+"""What shall be least: the energy of an epoch, or energy x time."""
+GOALS: tuple[Goal, ...] = get_args(Goal)
+
+
+def compute_goal(time_s: Any, power_w: Any, goal: Goal) -> Any:
+    """Joules of an epoch, or these times its seconds; of numbers or of arrays."""
+    energy = time_s * power_w
+    return energy if goal == "energy" else energy * time_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NextLimit:
+    """A power limit that is worth a measurement, by what all models foretell there."""
+
+    limit_w: float
+    low: float
+    high: float
+    """The least and the most energy that a model foretells there, by the least that was measured, less 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitRow:
+    """An epoch of one configuration under one power limit."""
+
+    limit_w: float
+    """Of each of its GPUs."""
+    time_s: float
+    power_w: float
+    """Of all its GPUs together."""
+    is_measured: bool
+
+    def compute(self, goal: Goal) -> float:
+        """Its energy in J, or its energy-delay product in J s."""
+        return float(compute_goal(self.time_s, self.power_w, goal))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitCurve:
+    """One configuration over power limits."""
+
+    fields: Mapping[str, Any]
+    """What names it beside other configurations."""
+    rows: tuple[LimitRow, ...]
+    """The lowest limit first; the highest was measured."""
+    next_limit: NextLimit | None
+    """None where all models foretell more energy than was measured."""
+
+    def find_best(self, goal: Goal) -> LimitRow:
+        """The row with the least of it."""
+        return min(self.rows, key=lambda row: row.compute(goal))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LimitPrediction:
+    """What one machine's configurations would do under other power limits."""
+
+    machine: str
+    model: str
+    """A key of `stats.power_limits.MODELS`."""
+    curves: tuple[LimitCurve, ...]
+    energy_error: float | None
+    """How far its energy was off (0.02: 2 %), in the median, each limit left out in turn; None where too few limits
+    were measured to tell."""
+    line_error: float | None
+    """The same of a straight line."""
+    regret: float | None
+    """How much more energy than the best limit those would have cost that were taken so, in the mean."""

@@ -28,7 +28,7 @@ class HeadingFacts:
     is_published: bool
     """Whether the figures are a published log's."""
     time_kind: str
-    """`steady rate`, `whole epochs` or `published log`."""
+    """`steady rate`, `whole epochs`, `whole run` or `published log`; `load steps` where all rows are of known loads."""
     target_pct: float | None = None
 
 

@@ -22,7 +22,7 @@ CHECKS: Mapping[str, Sequence[Check]] = {
     "SLURM": (host.check_slurm_job,),
     "limits": (host.check_shared_memory_and_files,),
     "folders": (host.check_folders,),
-    "GPUs": (gpus.check_driver, gpus.check_listed_gpus, gpus.check_compute_modes),
+    "GPUs": (gpus.check_driver, gpus.check_listed_gpus, gpus.check_left_limits, gpus.check_compute_modes),
     "others on the GPUs": (gpus.check_others_on_gpus,),
     "readings of the GPUs": (gpus.check_gpu_readings,),
     "torch at work": (

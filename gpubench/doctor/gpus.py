@@ -16,11 +16,13 @@ from gpubench.doctor.context import (
     make_failure,
     make_ok,
 )
+from gpubench.node.limits.kept import put_back_left_settings
 from gpubench.node.watch.idle import sample_gpus_before_sweep
 from gpubench.node.watch.metrics import BUFFERS
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import CALLS, COMPUTE_MODE, POWER
 from gpubench.run import busy_gpus
+from gpubench.run.gpu_limits import describe_left_limits
 from gpubench.schema.missing import Unmeasured
 
 ON_CPU = "a sweep runs on the CPU"
@@ -63,6 +65,15 @@ def check_listed_gpus(context: CheckContext) -> Iterable[CheckResult]:
             f"{context.describe_gpus(cut)}: slices, for which the driver tells no utilisation and no power"
         )
         yield make_doubt("MIG", found, "a whole GPU (sudo nvidia-smi -mig 0)")
+
+
+def check_left_limits(_: CheckContext) -> Iterable[CheckResult]:
+    """Puts back what sweeps that were killed have left on GPUs, with the processes that would have."""
+    for left in put_back_left_settings():
+        line = describe_left_limits(left)
+        yield (
+            make_failure("left limits", line, left.remedy) if left.trouble else make_ok("left limits", line)
+        )
 
 
 def check_compute_modes(context: CheckContext) -> Iterable[CheckResult]:

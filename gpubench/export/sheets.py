@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, list_table_csv_columns, make_table_csv_rows, make_trials_csv_rows
-from gpubench.analyze.frames import list_printed_columns
+from gpubench.analyze.frames import list_printed_columns, list_setting_columns
 from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.export.formats import FormatOptions
@@ -84,9 +84,9 @@ class Sheet:
 
 def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
     """The lines of table.csv: those rows and columns of them that are shown."""
-    printed = list_printed_columns_of_folders(folders)
-    names = view.choose_columns([*list_table_csv_columns(folders), *printed])
-    columns = tuple(printed.get(name) or TABLE_BY_NAME[name] for name in names)
+    named = list_columns_of_commands(folders)
+    names = view.choose_columns([*list_table_csv_columns(folders), *named])
+    columns = tuple(named.get(name) or TABLE_BY_NAME[name] for name in names)
 
     def list_shown(folder: Folder) -> Iterable[Line]:
         order = [
@@ -98,17 +98,21 @@ def make_table_sheet(folders: Sequence[Folder], view: TableView = WHOLE) -> Shee
 
 
 def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
-    """The lines of trials.csv. Figures that commands printed stand at its end."""
-    columns = (*COLUMNS, *list_printed_columns_of_folders(folders).values())
+    """The lines of trials.csv. What users named of their commands stands at its end."""
+    columns = (*COLUMNS, *list_columns_of_commands(folders).values())
     names = [column.name for column in columns]
     return _make_joined_sheet(
         "trials", columns, folders, lambda folder: list_frame_lines(make_trials_csv_rows(folder), names)
     )
 
 
-def list_printed_columns_of_folders(folders: Sequence[Folder]) -> dict[str, Column]:
-    """The columns of figures that commands printed in any of these folders, by name."""
-    return {column.name: column for folder in folders for column in list_printed_columns(folder.runs)}
+def list_columns_of_commands(folders: Sequence[Folder]) -> dict[str, Column]:
+    """The columns that users named in any of these folders: settings of commands, and figures that these printed."""
+    of_folders = [
+        *(list_setting_columns(folder.runs) for folder in folders),
+        *(list_printed_columns(folder.runs) for folder in folders),
+    ]
+    return {column.name: column for columns in of_folders for column in columns}
 
 
 def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:

@@ -24,12 +24,23 @@ from gpubench.node.environment import Machine
 from gpubench.node.launch import scratch, user_code_probe
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError
+from gpubench.node.limits.guard import LimitGuard
+from gpubench.node.limits.guardian import GpuLimit
+from gpubench.node.limits.kept import check_power_limit, put_back_left_settings
 from gpubench.node.locks import SweepLocks
-from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.nvml import Nvml, explain_lost_gpu, list_gpus_lost_at_start, open_nvml
+from gpubench.node.watch import host_load, idle, metrics
+from gpubench.node.watch.meters.meter import Meter
+from gpubench.node.watch.meters.sampling import open_meters
+from gpubench.node.watch.nvml import (
+    Nvml,
+    explain_lost_gpu,
+    list_gpus_lost_at_start,
+    open_nvml,
+    read_allowed_limits,
+)
 from gpubench.node.watch.watcher import make_watchers
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.gpu_look import GpuLook
+from gpubench.schema.gpu_look import AllowedLimits, GpuLook, LeftLimits, WantedLimits
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import TrialOrder
 
@@ -45,8 +56,14 @@ class Node:
     machine: Machine
     launcher: ForkServer = field(init=False)
     """Starts its trials, from `start_fork_server` on."""
+    left_limits: Sequence[LeftLimits] = ()
+    """What became of limits that sweeps which were killed had left on its GPUs."""
     gpu_locks: SweepLocks | None = None
     """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
+    meters: Sequence[Meter] = ()
+    """Of power outside of the GPU: what is read while a unit runs."""
+    _limit_guard: LimitGuard | None = None
+    """Sets limits on its GPUs, from `guard_limits` on."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
     _compiled: Path | None = None
@@ -79,6 +96,17 @@ class Node:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
         return [] if self.gpu_locks is None else self.gpu_locks.take_free(uuids)
 
+    def read_allowed_limits(self, uuid: str) -> AllowedLimits:
+        """What may be set on a GPU."""
+        return read_allowed_limits(self.nvml, uuid)
+
+    def guard_limits(self, wanted: Mapping[str, WantedLimits]) -> None:
+        """Makes ready to set limits on these GPUs, by UUID, so that all are as before after any end of the sweep.
+
+        Raises NoRightToSetError, Unmeasured where a GPU can't be changed, UnusableError.
+        """
+        self._limit_guard = LimitGuard(wanted)
+
     def list_gpus_lost_at_start(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
         return list_gpus_lost_at_start(self.nvml)
@@ -110,6 +138,11 @@ class Node:
 
     # ---- trials ----
 
+    @property
+    def wait_for_meters_s(self) -> float:
+        """How long each unit waits at its end for meters that show late what was drawn."""
+        return metrics.LATE_S if any(meter.is_late for meter in self.meters) else 0.0
+
     def run_unit(
         self,
         orders: Sequence[TrialOrder],
@@ -129,12 +162,18 @@ class Node:
             try:
                 placed = list(map(_place_order_in_scratch, orders, left_out, folders))
             except UnusableError as error:
-                now = time.monotonic()
-                return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
+                return _make_failed_attempts(orders, str(error))
+            try:
+                self._set_limits(orders)
+            except Unmeasured as error:
+                return _make_failed_attempts(orders, str(error))
             return run_attempt(
                 placed,
                 make_watchers(
-                    self.nvml, self.machine, [(order.gpu_uuids, order.cpu_ids) for order in placed]
+                    self.nvml,
+                    self.machine,
+                    [(order.gpu_uuids, order.cpu_ids) for order in placed],
+                    meters=self.meters,
                 ),
                 self.launcher,
                 timeout_s=timeout_s,
@@ -142,14 +181,36 @@ class Node:
                 look=look,
             )
 
+    def _set_limits(self, orders: Sequence[TrialOrder]) -> None:
+        """What the trials want their GPUs set to. Raises Unmeasured where one is not, UnusableError."""
+        trials = {uuid: order.trial for order in orders for uuid in order.gpu_uuids}
+        if self._limit_guard:
+            self._limit_guard.set_limits(
+                [
+                    GpuLimit(
+                        uuid=uuid, power_limit_w=t.power_limit_w, sm_clock_limit_mhz=t.sm_clock_limit_mhz
+                    )
+                    for uuid, t in trials.items()
+                ]
+            )
+        for uuid, t in trials.items():  # those, too, that somebody else has set so
+            if t.power_limit_w is not None:
+                check_power_limit(self.nvml, uuid, t.power_limit_w)
+
     # ---- after them ----
 
     def close(self) -> None:
-        """Ends what `start_fork_server` has started."""
-        if self.gpu_locks is not None:
-            self.gpu_locks.release()
+        """Ends what `start_fork_server` and `guard_limits` have started. Raises UnusableError where a GPU is not as
+        before."""
         self.launcher.close()
         self._ending.close()
+        guard, self._limit_guard = self._limit_guard, None
+        try:
+            if guard is not None:
+                guard.close()
+        finally:
+            if self.gpu_locks is not None:
+                self.gpu_locks.release()
 
     def remove_temporary_folders(self) -> None:
         """What a process that is about to end at once still clears away."""
@@ -158,10 +219,22 @@ class Node:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def make_this_node() -> Node:
-    """The node that the sweep itself runs on."""
+def make_this_node(meters: Sequence[str] = ()) -> Node:
+    """The node that the sweep itself runs on. `meters`: as `--meter` names them; raises UsageError, UnusableError."""
+    left = put_back_left_settings()
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.make_machine(nvml), gpu_locks=SweepLocks())
+    return Node(
+        nvml=nvml,
+        machine=environment.make_machine(nvml),
+        left_limits=left,
+        gpu_locks=SweepLocks(),
+        meters=open_meters(meters),
+    )
+
+
+def _make_failed_attempts(orders: Sequence[TrialOrder], reason: str) -> list[Attempt]:
+    now = time.monotonic()
+    return [Attempt(forced=("failed", reason), launched=now, finished=now) for _ in orders]
 
 
 def _place_order_in_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:

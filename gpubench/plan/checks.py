@@ -10,6 +10,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan.shares import count_ranks
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
+from gpubench.schema.trial_fields import CARD_LIMITS
 
 
 def _list_placement_problems(t: Trial, *, on_cpu: bool) -> Iterator[str]:
@@ -20,6 +21,9 @@ def _list_placement_problems(t: Trial, *, on_cpu: bool) -> Iterator[str]:
             f"a CPU trial uses no GPUs: for {count} process{'es' if count > 1 else ''} give ranks = {count} "
             f"(--ranks {count}) in place of {given}"
         )
+    for name in CARD_LIMITS:
+        if on_cpu and getattr(t, name) is not None:
+            yield f"{name} is a limit of a GPU: leave it out on a CPU"
     if not on_cpu and t.ranks is not None:
         yield (
             f"ranks counts the processes of a CPU trial: give gpus = {t.ranks} (--gpus {t.ranks}) in its place, "
@@ -40,6 +44,18 @@ def _list_sharing_problems(t: Trial, together: int) -> Iterator[str]:
         )
 
 
+def _list_precision_problems(t: Trial, *, on_cpu: bool) -> Iterator[str]:
+    """What is wrong with the precision."""
+    if on_cpu and t.precision in ("tf32", "fp16"):
+        yield f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
+
+
+def _list_load_problems(t: Trial) -> Iterator[str]:
+    """What is wrong with a known load."""
+    if t.devices > 1:
+        yield f"{t.model} runs on one GPU, not on {t.devices}: for several of them at once give jobs (--job)"
+
+
 def _list_device_problems(
     t: Trial, variant: catalog.InputVariant, together: int, *, on_cpu: bool
 ) -> Iterator[str]:
@@ -56,6 +72,9 @@ def _list_device_problems(
             )
         if t.gpu_ids is not None:
             yield f"gpu_ids (--gpu-ids) name GPUs of one node: with nodes = {t.nodes} give their number, gpus (--gpus)"
+        for name in CARD_LIMITS:
+            if getattr(t, name) is not None:
+                yield f"{name} is set on the GPUs of one node: leave it out with nodes = {t.nodes}"
         for name, number in (("ranks" if on_cpu else "gpus", t.devices), ("cpus", t.cpus or 0)):
             if number % t.nodes:
                 yield (
@@ -65,8 +84,6 @@ def _list_device_problems(
     if on_cpu:
         if variant.needs_gpu:
             yield f"variant {t.variant} needs a GPU: on a CPU take another (gpubench data list)"
-        if t.precision in ("tf32", "fp16"):
-            yield f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
         if t.execution == "graph":
             yield "execution graph needs a GPU: on a CPU take eager or compile"
         if t.gpu_mem_cap_mib is not None:
@@ -163,9 +180,14 @@ def find_trial_conflict(
     `together`: jobs that run at the same time, this one among them.
     """
     problems = chain(_list_placement_problems(t, on_cpu=device == "cpu"), _list_sharing_problems(t, together))
-    if t.command is None:
+    if t.workload == "load":
+        problems = chain(
+            problems, _list_load_problems(t), _list_precision_problems(t, on_cpu=device == "cpu")
+        )
+    if t.workload == "training":
         problems = chain(
             problems,
+            _list_precision_problems(t, on_cpu=device == "cpu"),
             _list_device_problems(t, variant, together, on_cpu=device == "cpu"),
             _list_work_problems(t, variant, facts),
             _list_measuring_problems(t, variant, facts, together),
@@ -180,10 +202,13 @@ def find_group_conflict(trials: list[Trial]) -> str | None:
     if len({t.epochs is None for t in trials if t.command is None}) > 1:
         return "jobs that run together measure all a window or all whole epochs"
     for index, t in enumerate(trials):
-        if t.gpu_mem_cap_mib is not None and any(
-            _collect_gpu_ids(t) & _collect_gpu_ids(o) for o in trials[:index] + trials[index + 1 :]
-        ):
+        others = trials[:index] + trials[index + 1 :]
+        neighbours = [o for o in others if _collect_gpu_ids(t) & _collect_gpu_ids(o)]
+        if t.gpu_mem_cap_mib is not None and neighbours:
             return "a GPU memory cap holds for each job by itself; leave it out where jobs share a GPU"
+        for name in CARD_LIMITS:
+            if any(getattr(o, name) != getattr(t, name) for o in neighbours):
+                return f"{name} is a limit of the whole GPU: jobs that share one have the same"
     return None
 
 

@@ -19,7 +19,7 @@ from gpubench.plan.sources import SCRIPT_SUFFIXES, DiskSources
 from gpubench.plan.sweep_options import ORDERS, ExperimentOptions
 from gpubench.plan.values import format_field_value
 from gpubench.schema import trial
-from gpubench.schema.catalog import VARIANTS
+from gpubench.schema.catalog import LOADS, VARIANTS
 from gpubench.schema.command import join_command, split_command
 
 OF_THE_WORK = (
@@ -39,6 +39,8 @@ def read_experiment(path: Path | None, options: ExperimentOptions, *, has_gpu: b
         base = Experiment(
             name=name, fixed={"command": command}, variants=VARIANTS, timeout_s=COMMAND_TIMEOUT_S
         )
+    elif list_asked_models(options) <= LOADS.keys():
+        base = Experiment(name="loads", variants=VARIANTS)
     else:
         asks_for_gpus = options.fields.get("device") == "cuda" or {"gpus", "gpu_ids"} & set(options.fields)
         on_cpu = options.fields.get("device") == "cpu" or not (has_gpu or asks_for_gpus)
@@ -57,6 +59,13 @@ def read_experiment(path: Path | None, options: ExperimentOptions, *, has_gpu: b
     # the results folder, where rows of trials alone may be that jobs can be compared with.
     is_same_question = path is not None or (changed.varied, changed.groups) == (base.varied, base.groups)
     return changed if is_same_question else replace(changed, question="")
+
+
+def list_asked_models(options: ExperimentOptions) -> set[str]:
+    """The models that the options name, of each job where they give jobs; among them an empty one where they don't."""
+    given = options.fields.get("model")
+    jobs = [parse_job_option(text).get("model", given) for text in options.jobs]
+    return {name.strip() for text in jobs or [given] for name in (text or "").split(",")}
 
 
 def derive_command_name(command: str) -> str:

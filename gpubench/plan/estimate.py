@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from gpubench.plan.resolve import ResolvedTrial
-from gpubench.schema.catalog import SMALL_MODELS
+from gpubench.schema.catalog import LOADS, SMALL_MODELS
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
 from gpubench.schema.window import (
@@ -59,7 +59,10 @@ def estimate_trial_times(
 
 def _estimate_trial_time(t: Trial, resolved: ResolvedTrial, known: _MeasuredTrials) -> TimeEstimate:
     if t.command is not None:
-        return known.estimate_command_time(t)
+        return known.estimate_by_alike(t, COMMAND_GUESS_S)
+    if t.workload == "load":  # a step of a usual size takes no time beside the window
+        window_s = choose_window_s(t.window, resolved.device)
+        return known.estimate_by_alike(t, START_S[resolved.device] + WARM_UP_S + window_s)
     row = known.find_nearest_row(t)
     rate = row.images_per_s if row is not None else None
     step_s = t.batch_size / rate if rate else _guess_step_s(t, resolved)
@@ -105,19 +108,23 @@ class _MeasuredTrials:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._models: dict[str, dict[tuple[Any, ...], dict[int, Row]]] = {}
-        self._commands = [row for row in rows if row.command and row.took_s]
+        self._others = [row for row in rows if (row.command or row.model in LOADS) and row.took_s]
         for row in rows:
             if row.command is None and row.images_per_s and row.model and row.batch_size:
                 kind = (row.input_size, row.gpus, *(getattr(row, name) for name in _KIND))
                 self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
 
-    def estimate_command_time(self, t: Trial) -> TimeEstimate:
-        """As long as the same command took, with the same values if there is such a row; else a guess."""
-        of_command = [row for row in self._commands if row.command == t.command]
+    def estimate_by_alike(self, t: Trial, guess_s: float) -> TimeEstimate:
+        """As long as the same command or load took, with the same values if there is such a row; else the guess."""
         wanted = t.as_json_dict()
-        alike = [row for row in of_command if all(row.asked.get(name) == wanted[name] for name in wanted)]
-        took_s = [row.took_s or 0.0 for row in alike or of_command]
-        return TimeEstimate(median(took_s), True) if took_s else TimeEstimate(COMMAND_GUESS_S, False)
+        same = [
+            row
+            for row in self._others
+            if row.command == t.command and row.asked.get("model") == wanted.get("model")
+        ]
+        alike = [row for row in same if all(row.asked.get(name) == wanted[name] for name in wanted)]
+        took_s = [row.took_s or 0.0 for row in alike or same]
+        return TimeEstimate(median(took_s), True) if took_s else TimeEstimate(guess_s, False)
 
     def find_nearest_row(self, t: Trial) -> Row | None:
         """The row of the same model that is most like this trial; None where there is none."""

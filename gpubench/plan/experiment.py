@@ -8,9 +8,10 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
+from gpubench.basics.words import format_list
 from gpubench.plan.groups import Group, check_group, count_copies, is_training_job
 from gpubench.plan.rounds import UNASKED, RoundLimits
-from gpubench.plan.values import RIVALS, check_field_name
+from gpubench.plan.values import KINDS, RIVALS, check_field_name
 from gpubench.schema import catalog
 from gpubench.schema.columns import TAKEN_NAMES
 from gpubench.schema.command import (
@@ -20,6 +21,7 @@ from gpubench.schema.command import (
     parse_metric_target,
     split_command,
 )
+from gpubench.schema.trial import list_load_fields
 from gpubench.schema.trial_fields import ABOUT
 
 DEFAULT_TIMEOUT_S = 3600.0
@@ -107,6 +109,7 @@ def check_experiment(experiment: Experiment) -> Experiment:
     """The experiment, if its fields are known, and its command and its groups make sense. Raises UsageError."""
     check_known_fields(experiment)
     check_command(experiment)
+    check_loads(experiment)
     for index, group in enumerate(experiment.groups):
         check_group(group, most_copies=experiment.most_copies)
         if group.title in [other.title for other in experiment.groups[:index]]:
@@ -129,6 +132,21 @@ def parse_bad_images_policy(text: str) -> catalog.BadImages:
         if text == known:
             return known
     raise make_unknown_name_error("--bad-images", text, catalog.BAD_IMAGES)
+
+
+def check_loads(experiment: Experiment) -> None:
+    """Raises UsageError for a field that has no effect on known loads, where it is given to nothing else."""
+    given = list(experiment.list_given_values())
+    jobs = [job for group in experiment.groups for job in group.jobs if "model" in job]
+    asked = [([*job], {job["model"]}) for job in jobs]
+    if not jobs and experiment.command is None:
+        asked.append(([name for name, _ in given], {value for name, value in given if name == "model"}))
+    for names, models in asked:
+        if models and models <= catalog.LOADS.keys():
+            known = {name for load in models for name in list_load_fields(load)}
+            for name in names:
+                if name not in known:
+                    raise UsageError(f"{name} has no effect on {format_list(sorted(models))}: leave it out")
 
 
 # ---- commands ----
@@ -162,6 +180,10 @@ def check_command(experiment: Experiment) -> None:
         return
     placeholders = list_placeholders(command)
     split_command(command)
+    metrics = [pattern.name for pattern in parse_metric_patterns(experiment.fixed.get("metrics"))]
+    for name in placeholders:
+        if name not in KINDS and (name in TAKEN_NAMES or name in metrics):
+            raise UsageError(f"{{{name}}}: a column has that name already; give the placeholder another one")
     for name in placeholders:
         if name not in given and name not in RESOLVED_PLACEHOLDERS:
             option = ABOUT[name].option if name in ABOUT else None

@@ -9,7 +9,8 @@ from typing import Any
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import clean_line, quote_value
-from gpubench.plan.values import KINDS, RIVALS, format_field_value
+from gpubench.plan.values import BATCH_PER_GPU, KINDS, RIVALS, format_field_value
+from gpubench.schema.catalog import LOADS
 from gpubench.schema.command import list_placeholders
 
 MOST_JOBS = 64
@@ -132,11 +133,14 @@ def _join_job_labels(jobs: Iterable[Mapping[str, Any]]) -> str:
 def _override_fields(fields: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
     """A job's own fields over those of the experiment, in place of their rivals too.
 
-    A job that names a model trains it, also where the others run a command.
+    A job that names a model trains it, also where the others run a command. One that names a known load has a size of
+    its own: what the experiment gives beside a network, or to a command, is none of a load.
     """
     beaten = {rival for name in job for rival in RIVALS.get(name, ())}
     if is_training_job(job, fields.get("command")):
         beaten |= {"command", "epoch_pattern", "metrics", "until"} | (fields.keys() - KINDS.keys())
+    if job.get("model") in LOADS and ("command" in fields or fields.get("model", job["model"]) not in LOADS):
+        beaten |= {"batch_size", BATCH_PER_GPU}
     return {name: value for name, value in fields.items() if name not in beaten} | dict(job)
 
 

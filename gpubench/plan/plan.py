@@ -21,7 +21,7 @@ from gpubench.plan.groups import list_job_sets
 from gpubench.plan.shares import choose_device, divide_cpus, make_solo_trial
 from gpubench.schema import catalog, trial
 from gpubench.schema.cell import format_cell
-from gpubench.schema.command import join_settings, split_settings
+from gpubench.schema.command import join_settings, list_placeholders, split_settings
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
 
@@ -45,8 +45,8 @@ class Sources(Protocol):
 
 
 def find_trial_data_facts(t: Trial, sources: Sources) -> DataFacts:
-    """The facts of a trial's images; of a command nothing is known of what it reads."""
-    return NO_DATA if t.command is not None else sources.find_data_facts(t.data)
+    """The facts of a trial's images; of a command nothing is known of what it reads, and a load reads none."""
+    return sources.find_data_facts(t.data) if t.workload == "training" else NO_DATA
 
 
 def find_code_fingerprint(t: Trial, sources: Sources) -> str:
@@ -249,10 +249,10 @@ class _UnitMaker:
     def _make_checked_job(self, fields: dict[str, Any], *, together: int) -> Job:
         per_gpu = fields.pop(values.BATCH_PER_GPU, None)
         variant = catalog.NO_IMAGES
-        if fields.get("command") is None:
-            variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
-        else:
+        if fields.get("command") is not None:
             _collect_settings(fields)
+        elif fields.get("model") not in catalog.LOADS:
+            variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
         if variant.data is not None:
             fields["data"] = variant.data
         if per_gpu is not None:
@@ -276,7 +276,7 @@ class _UnitMaker:
     def _make_job(self, t: Trial, variant: catalog.InputVariant) -> Job:
         facts, definition = find_trial_data_facts(t, self._sources), variant.make_definition()
         fingerprint = facts.fingerprint
-        if definition["files"] == "none" and t.command is None:
+        if definition["files"] == "none" and t.workload == "training":
             # No image is read, but what the trial leaves open is still taken from the data.
             fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
         config = trial.derive_config_id(t, definition, fingerprint, find_code_fingerprint(t, self._sources))
@@ -316,9 +316,10 @@ def get_trial_value(t: Trial, name: str) -> Any:
 
 
 def _collect_settings(fields: dict[str, Any]) -> None:
-    """Puts what is no field of a trial, but a placeholder of its command, into `settings`."""
-    names = [name for name in fields if name not in values.KINDS]
-    fields["settings"] = join_settings({name: fields.pop(name) for name in names})
+    """Puts what is no field of a trial, but a placeholder of its command, into `settings`, in the command's order."""
+    given = {name: fields.pop(name) for name in list(fields) if name not in values.KINDS}
+    names = [name for name in list_placeholders(fields["command"]) if name in given]
+    fields["settings"] = join_settings({name: given[name] for name in names})
 
 
 def derive_plan_id(units: Sequence[Unit]) -> str:
@@ -340,7 +341,8 @@ def format_unit_label(plan: Plan, unit: Unit) -> str:
         )
     parts = [unit.group] if unit.group else []
     for name in dict.fromkeys("batch_size" if name == values.BATCH_PER_GPU else name for name in fields):
-        texts = dict.fromkeys(format_cell(get_trial_value(t, name)) for t in trials)
+        having = [t for t in trials if name in t.applicable_fields or name not in values.KINDS]
+        texts = dict.fromkeys(format_cell(get_trial_value(t, name)) for t in having)
         if any(texts):
             parts.append(f"{name}={'/'.join(texts)}")
     if experiment.repeats > 1:  # in words: it is no field that anybody asked for

@@ -60,8 +60,8 @@ class ResolvedTrial:
         """CPUs' worth of time of the trial, on all nodes."""
         return self.cpus * self.nodes
 
-    def make_columns(self, applicable: Collection[str] = FIELDS) -> dict[str, Any]:
-        """What was resolved, as columns of trials.csv: of the fields that are `applicable` to the trial's work."""
+    def make_columns(self, fields: Collection[str] = FIELDS) -> dict[str, Any]:
+        """What was resolved, as columns of trials.csv. `fields`: those that the machine fills for the trial's work."""
         columns = {
             "device": self.device,
             "gpus": len(self.gpu_ids) * self.nodes,
@@ -73,7 +73,7 @@ class ResolvedTrial:
             "num_classes": self.num_classes,
             "train_images": self.train_images or None,
         }
-        return {name: value for name, value in columns.items() if name in applicable}
+        return {name: value for name, value in columns.items() if name in fields}
 
 
 def resolve_unit_trials(

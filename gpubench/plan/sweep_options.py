@@ -153,6 +153,12 @@ class RunOptions:
         "By which name or IP address further nodes reach this one (default: its host name)",
         "ADDRESS",
     )
+    meters: tuple[str, ...] = declare_option(
+        "--meter",
+        "Read a power meter besides, while trials run: rapl, csv:PATH or http://HOST/PATH; give it once for each",
+        "METER",
+        default=(),
+    )
     fresh: bool = declare_option("--fresh", "Run everything again; earlier records are kept.", default=False)
     out: Path | None = declare_option("--out", "Results folder (default: results/NAME)", "FOLDER")
     dry_run: bool = declare_option("--dry-run -n", "Print the plan and run nothing.", default=False)

@@ -109,7 +109,7 @@ def _compute_window_counter_joules(watched: WatchedTrial, window: Window, gpu: s
 def compute_joules_by_epoch(watched: WatchedTrial) -> dict[int, dict[str, float]]:
     """Joules of each window by GPU, warm-up included: by the counter or else the integral; empty: neither tells."""
     by_epoch: dict[int, dict[str, float]] = {}
-    chosen = _choose_power_series(watched)
+    chosen = choose_power_series(watched)
     integrated = partial(_integrate_window_joules, chosen=chosen)
     for window in watched.windows:
         by_epoch[window.epoch] = {}
@@ -129,7 +129,7 @@ def compute_joules_by_epoch(watched: WatchedTrial) -> dict[int, dict[str, float]
 
 def _integrate_energy_per_epoch(watched: WatchedTrial) -> SourcedFigure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
-    chosen = _choose_power_series(watched)
+    chosen = choose_power_series(watched)
     joules = {
         gpu: sum(_integrate_window_joules(watched, window, gpu, chosen) for window in watched.measured)
         / watched.measured_epochs
@@ -155,7 +155,7 @@ def _integrate_window_joules(watched: WatchedTrial, window: Window, gpu: str, ch
     return joules
 
 
-def _choose_power_series(watched: WatchedTrial) -> Chosen:
+def choose_power_series(watched: WatchedTrial) -> Chosen:
     """The driver's buffer where it covers every measured window, else what was polled.
 
     It goes through all samples: once for many windows, since a long trial has hundreds of thousands.

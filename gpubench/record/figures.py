@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.record import energy_figures, gpu_figures, host_figures
+from gpubench.record import energy_figures, gpu_figures, host_figures, meter_figures
 from gpubench.record.energy_figures import compute_joules_by_epoch
 from gpubench.record.host_figures import compute_crowding_pct, compute_tree_cpu_s_by_epoch
 from gpubench.schema.codes import REASONS
@@ -17,8 +17,9 @@ COLUMNS: dict[str, Callable[[WatchedTrial], SourcedFigure]] = {
     **gpu_figures.COLUMNS,
     **energy_figures.COLUMNS,
     **host_figures.COLUMNS,
+    **meter_figures.COLUMNS,
 }
-"""Column of `columns.MEASURED` -> what makes it."""
+"""Column -> what makes it."""
 OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
 """Columns that say, where jobs share a GPU, that they are of all of them."""
 
@@ -78,17 +79,20 @@ def compute_watched_figures(watched: WatchedTrial) -> WatchedFigures:
             continue
         if figure.by_gpu:
             seen.joules_by_gpu[column] = watched.key_by_uuid(figure.by_gpu)
+        # Readings that watchers came too late for are gaps, too: of each node its GPUs', or its host's. No meter's
+        # reading is lost by that.
+        late = 0
+        if column not in meter_figures.COLUMNS:
+            late = sum(
+                part.count_missed_slots(figure.period_s)
+                * (1 if column in host_figures.COLUMNS else len(part.gpus))
+                for part in watched.hosts
+            )
         facts = {
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            # Readings that watchers came too late for are gaps, too: of each node its GPUs', or its host's.
-            "gaps": figure.gaps
-            + sum(
-                part.count_missed_slots(figure.period_s)
-                * (1 if column in host_figures.COLUMNS else len(part.gpus))
-                for part in watched.hosts
-            ),
+            "gaps": figure.gaps + late,
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             seen.whole_provenance[column] = facts

@@ -11,11 +11,12 @@ from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.plan.state import is_record_stale
-from gpubench.record import energy_figures, gpu_figures, host_figures
+from gpubench.record import energy_figures, gpu_figures, host_figures, meter_figures
 from gpubench.record.commands import find_run_span, make_command_outcome
 from gpubench.record.epochs import collect_finished_segments, find_common_span, find_measured_span
 from gpubench.record.figures import WatchedFigures, compute_watched_figures
 from gpubench.record.host_figures import compute_tree_cpu_s
+from gpubench.record.loads import make_load_outcome
 from gpubench.record.outcome import Outcome
 from gpubench.record.together import (
     ENERGY,
@@ -49,6 +50,7 @@ EXPLAINED_COLUMNS = tuple(
             *gpu_figures.COLUMNS,
             *energy_figures.COLUMNS,
             *host_figures.COLUMNS,
+            *meter_figures.COLUMNS,
         )
     )
 )
@@ -150,10 +152,13 @@ def _evaluate_job(
     shared: tuple[float, float] | None = None,
 ) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
-    if job.trial.command is None:
-        ended = make_outcome(job, resolved, tried.done, forced, shared)
-    else:
-        ended = make_command_outcome(job, tried.done, forced)
+    match job.trial.workload:
+        case "training":
+            ended = make_outcome(job, resolved, tried.done, forced, shared)
+        case "load":
+            ended = make_load_outcome(job, tried.done, forced, shared)
+        case "command":
+            ended = make_command_outcome(job, tried.done, forced)
     watched = tried.done.watched
     # How much more torch's allocator held at its peak than when the driver was asked at the end.
     missed_mib = {
@@ -229,7 +234,8 @@ def merge_measured_columns(
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
         return kept, {name: format_ending(status, reason) for name in EXPLAINED_COLUMNS if name not in kept}
-    names = [name for name in EXPLAINED_COLUMNS if alone or name not in OF_GROUPS]
+    explained = dict.fromkeys((*EXPLAINED_COLUMNS, *ended.missing))
+    names = [name for name in explained if alone or name not in OF_GROUPS]
     why = {**missing, **(dict.fromkeys(OF_GPUS, REASONS["no-gpu"]) if not gpu_uuids else {})}
     return result, {n: why.get(n, ended.unexplained) for n in names if result.get(n) is None}
 
@@ -359,6 +365,7 @@ def _make_record(
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
+    environment |= done.watched.gpu_settings
     if job.trial.command is not None:  # whatever it runs, nobody has said that it is ours
         environment |= dict.fromkeys(("torch", "torchvision", "torchcodec"))
     if done.nodes:
@@ -380,7 +387,7 @@ def _make_record(
         trial=job.trial.as_json_dict(),
         variant_definition=job.variant.make_definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
-        resolved=resolved.make_columns(job.trial.applicable_fields)
+        resolved=resolved.make_columns(job.trial.fields_of_machine)
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=result,
         missing=ended_job.missing,

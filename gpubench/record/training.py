@@ -89,11 +89,7 @@ def _add_training_figures(
         missing["epoch_time_iqr_s"] = NO_SPREAD
     if "step_time_ms_p95" not in result:
         missing["step_time_ms_p95"] = NO_P95
-    memory = [r.memory for r in results if r.memory]
-    if memory:
-        result["gpu_mem_allocated_mib"] = max(m.allocated_mib for m in memory)
-        result["gpu_mem_reserved_mib"] = max(m.reserved_mib for m in memory)
-        result["gpu_alloc_retries"] = sum(m.retries for m in memory)
+    result |= collect_allocator_columns(results)
     for columns, why_not in (
         summarize_breakdown(results),
         compute_time_to_top1_columns(rows, job.trial.until_top1),
@@ -116,8 +112,20 @@ def _add_training_figures(
         result=result,
         missing=missing,
         phases=dict(first.phases),
-        held={index: held for m in memory for index, held in m.devices.items()},
+        held={index: held for r in results if r.memory for index, held in r.memory.devices.items()},
     )
+
+
+def collect_allocator_columns(results: Sequence[Result]) -> dict[str, Any]:
+    """What torch's allocator tells of memory; empty on a CPU."""
+    memory = [r.memory for r in results if r.memory]
+    if not memory:
+        return {}
+    return {
+        "gpu_mem_allocated_mib": max(m.allocated_mib for m in memory),
+        "gpu_mem_reserved_mib": max(m.reserved_mib for m in memory),
+        "gpu_alloc_retries": sum(m.retries for m in memory),
+    }
 
 
 def _explain_no_top1(job: Job) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from gpubench.basics.words import format_count
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import ResolvedTrial
+from gpubench.record import meter_figures
 from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
@@ -30,6 +31,7 @@ from gpubench.schema.doubts import (
     describe_speedup_doubt,
     find_doubt,
 )
+from gpubench.schema.trial_fields import CARD_LIMITS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +69,8 @@ def _warn_throttled(case: WarningEvidence) -> str | None:
     share = case.find_number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
+    if case.job.trial.power_limit_w is not None and case.result.get("throttle_reasons") == "power cap":
+        return None  # which is what was asked for
     return (
         f"the GPU's clocks were lowered for {share:.0f} % of the time by {case.result.get('throttle_reasons')}; "
         "compare only with rows that say the same, or look at cooling and power limit "
@@ -79,7 +83,9 @@ def _warn_low_clock(case: WarningEvidence) -> str | None:
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT:
         return None
-    if clock >= LOW_CLOCK_PCT / 100 * highest:
+    if clock >= LOW_CLOCK_PCT / 100 * highest or any(
+        getattr(case.job.trial, name) is not None for name in CARD_LIMITS
+    ):
         return None
     return (
         f"the GPU ran at {clock:.0f} of {highest:.0f} MHz; the reason may be heat, the power limit or locked clocks "
@@ -138,8 +144,11 @@ def _warn_sample_gaps(case: WarningEvidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
+    # A meter's gaps are no sign of a busy host, and where they matter its figures are empty.
     shares = {
-        column: missed(part) for column, part in case.seen.provenance.items() if part["gaps"] >= FEWEST_GAPS
+        column: missed(part)
+        for column, part in case.seen.provenance.items()
+        if part["gaps"] >= FEWEST_GAPS and column not in meter_figures.COLUMNS
     }
     worst = max(shares, key=shares.__getitem__, default=None)
     if worst is None or shares[worst] <= GAPS_PCT:

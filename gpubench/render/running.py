@@ -15,7 +15,15 @@ from gpubench.plan.max_batch import is_try_experiment
 from gpubench.plan.outlook import TimeLeft, format_round_number
 from gpubench.plan.rounds import RoundLimits
 from gpubench.render.prediction import OVERLAPS
-from gpubench.render.words import format_number, format_widest_interval, list_sentences, name_leader
+from gpubench.render.words import (
+    format_number,
+    format_significant,
+    format_widest_interval,
+    list_sentences,
+    name_leader,
+)
+from gpubench.schema.catalog import RATE_UNITS
+from gpubench.schema.columns import BY_NAME
 from gpubench.schema.row import Row
 
 BAR = 40
@@ -164,12 +172,18 @@ def _list_trial_figures(row: Row) -> list[str]:
     parts = []
     if row.epoch_time_s is not None and not is_try_experiment(row.experiment or "", [row.steps]):
         what = "run" if row.kind == "whole run" else "epoch"
-        parts.append(f"{what} {round_half_up(row.epoch_time_s, 2)} s")
+        parts.append(_format_load_rate(row) or f"{what} {round_half_up(row.epoch_time_s, 2)} s")
     if row.gpu_mem_mib is not None:
         parts.append(f"{round_half_up(row.gpu_mem_mib, 0):,} MiB")
     if row.until_top1 is not None and row.top1_pct is not None:
         parts.append(format_top1(row.top1_pct, row.until_top1))
     return parts
+
+
+def _format_load_rate(row: Row) -> str:
+    """`12.3 TFLOP/s` of a known load; empty for all else."""
+    rates = [(rate, BY_NAME[name].unit) for name in RATE_UNITS if (rate := getattr(row, name)) is not None]
+    return ", ".join(f"{format_significant(rate)} {unit}" for rate, unit in rates)
 
 
 def find_failure_log(row: Row) -> str:
@@ -187,7 +201,9 @@ def _format_job_times(rows: Sequence[Row]) -> str:
     times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
     slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
     gain = rows[0].overlap_gain
-    text = ", ".join(f"{round_half_up(time, 2)} s" for time in times)
+    # A step of a load may take microseconds.
+    digits = [round_half_up(time, 2) if time >= 0.1 else format_significant(time) for time in times]
+    text = ", ".join(f"{number} s" for number in digits)
     if len(slowdowns) == len(rows):
         text += f" ({format_list([format_number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:

@@ -24,6 +24,7 @@ from gpubench.core.findings import (
     LeastCost,
     MeasuredJobGroup,
     NetworkSizeFinding,
+    PowerLimitFinding,
     Remedy,
     SharingFinding,
     SpeedUp,
@@ -60,6 +61,7 @@ QUESTIONS: Mapping[str, str] = {
     "batch_size": "Which batch size is best?",
     "devices": "What do more devices bring?",
     "versus": "Which one is faster?",
+    "power_limit": "Which power limit is worth it?",
     "network_size": "From what network size are more GPUs faster?",
     "sharing": "May these jobs share the machine?",
     "target": "Which one reaches the target first?",
@@ -74,8 +76,17 @@ HEADINGS: Mapping[str, str] = {
 }
 """Column -> its heading, where it has none in the column's definition."""
 
+HEADINGS_BY_KIND: Mapping[str, Mapping[str, str]] = {
+    "whole run": {"epoch s": "run s"},
+    "load steps": {"epoch s": "step s", "images/s": "steps/s", "batch": "size"},
+}
+"""Kind of time of a table -> its own words for headings."""
+
 METRICS: Mapping[str, str] = {
     "memory_time": "memory × time",
+    "energy_j": "energy",
+    "edp_js": "energy × time",
+    "epoch_time_s": "time",
     "cpu_s_per_epoch": "CPU time",
     "top1_pct": "top-1",
 }
@@ -298,8 +309,7 @@ def format_column_heading(report: Report, column: ReportColumn) -> tuple[str, st
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
     is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
     heading = "together s" if is_together else name_column(column.name)
-    if heading == "epoch s" and report.facts.time_kind == "whole run":
-        heading = "run s"
+    heading = HEADINGS_BY_KIND.get(report.facts.time_kind, {}).get(heading, heading)
     return (name_row(column.series), _insert_target(report, heading))
 
 
@@ -660,6 +670,49 @@ def format_cpu_time_change(finding: VersusFinding) -> tuple[str, Literal["less",
     return format_span(amounts, format_percent, " %"), "less" if is_less else "more"
 
 
+def _answer_power_limit(report: Report, finding: PowerLimitFinding) -> list[Answer]:
+    """Which limit to take, what it saves and costs, and what it can cost to be wrong."""
+    assert finding.choice is not None, "a series has a row to take"
+    claims, at_most, choice = finding.chosen_claims, finding.aim.at_most_slower, finding.choice
+    among = "" if at_most is None else f" of those at most {format_percent(at_most)} slower"
+    series = name_row(finding.label)
+    name = name_limit(report, choice.row) + (f" for {series}" if series else "")
+    goal = {"energy": "energy_j", "edp": "edp_js"}[finding.aim.goal]
+    if not claims:
+        return [
+            Answer(f"Leave it at {name}: no lower limit{among} takes less {METRICS[goal]} ({finding.word})")
+        ]
+    metrics = dict.fromkeys((goal, "energy_j", "epoch_time_s"))
+    words = {metric: claims[metric].decided.word for metric in metrics}
+    is_alike = len(set(words.values())) == 1
+    *saved, spent = (
+        _format_claim_change(claims[metric]) + ("" if is_alike else f" ({words[metric]})")
+        for metric in metrics
+    )
+    take = "Not sure:" if finding.word == "unknown" else "Take"
+    head = f"{take} {name}: {', '.join(saved)} for {spent}" + (f" ({finding.word})" if is_alike else "")
+    if choice.bound is None:
+        return [Answer(head)]
+    least = format_percent(1 - 1 / (1 + choice.bound))
+    if not choice.is_firm:
+        clause = f"another one{among} may take up to {least} less {METRICS[goal]} (95 %)"
+        return [Answer(head, clause, [format_remedy_advice(finding.remedy).strip()] * bool(finding.remedy))]
+    more = "" if least == format_percent(0) else f"more than {least} "
+    return [Answer(head, f"no other limit{among} takes {more}less {METRICS[goal]} (95 %)")]
+
+
+def name_limit(report: Report, row: int) -> str:
+    """`200 W`, or what stands for the limit that the card is set to."""
+    limit = report.labels[row].get("power_limit_w")
+    return "the limit that the card is set to" if limit is None else f"{limit:g} W"
+
+
+def _format_claim_change(claim: Claim) -> str:
+    """`24 % less energy`, `6 % more time`."""
+    change = compute_claim_figure(claim) - 1
+    return f"{format_percent(abs(change))} {'less' if change < 0 else 'more'} {METRICS[claim.metric]}"
+
+
 def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[Answer]:
     """From what size on more devices are faster, by how much, and further sentences."""
     name = count_things(finding.devices, name_device_kind(report)) + (
@@ -823,6 +876,7 @@ _ANSWERS: Mapping[type[Finding], Callable[[Report, Any], list[Answer]]] = {
     SharingFinding: _answer_jobs_together,
     TargetFinding: _answer_target,
     Top1Finding: _answer_top1,
+    PowerLimitFinding: _answer_power_limit,
 }
 
 
@@ -1074,6 +1128,7 @@ def make_claim_cells(report: Report, claim: Claim) -> tuple[str, ...]:
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
     name = METRICS.get(claim.metric) or name_column(claim.metric)
+    name = HEADINGS_BY_KIND.get(report.facts.time_kind, {}).get(name, name)
     metric = _insert_target(report, name) + (f" {sign} {format_ratio(limit)}" if sign else "")
     return (
         name_claim_rows(report, claim),
@@ -1145,6 +1200,14 @@ def format_bounds(report: Report, finding: Finding) -> str:
     choice = finding.choice
     if choice is None or choice.bound is None:
         return ""
+    if isinstance(finding, PowerLimitFinding):
+        losses = [
+            f"{name_limit(report, row)} up to {format_percent(1 - 1 / (1 + gain))}"
+            for row, gain in choice.gains.items()
+        ]
+        more = "the others take more" if losses else "all take more"
+        parts = [", ".join(losses)] * bool(losses) + [more] * (len(choice.series) - 1 > len(losses))
+        return f"How much less each other limit may take (95 % for all of them together): {'; '.join(parts)}."
     gains = [
         f"{_name_batch_size(report, row)} {_format_gain_bound(gain)}"
         for row, gain in choice.gains.items()

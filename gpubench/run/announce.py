@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import format_count, format_list
 from gpubench.datasets.locate import MakingStep
+from gpubench.node.node import Node
 from gpubench.plan.estimate import format_exact_seconds, format_seconds
 from gpubench.plan.plan import Plan, Unit, format_unit_label
 from gpubench.plan.rounds import RoundLimits
@@ -52,7 +53,16 @@ def list_announcement_lines(
     return [
         f"{experiment.name}: {trials}, {about} {lasts}, results in {state.runner.results.folder}",
         *([f"images: {'; '.join(places)}{needs}"] if places else []),
+        *_list_meter_lines(state.runner.node),
     ]
+
+
+def _list_meter_lines(node: Node) -> list[str]:
+    """One line that names the meters, where there are any, and what they cost."""
+    names = ", ".join(meter.name for meter in node.meters)
+    waits = node.wait_for_meters_s
+    late = f"; {waits:g} s after each trial for what comes late" if waits else ""
+    return [f"meters: {names}{late}"] if names else []
 
 
 def _format_total_time(total_s: float, rounds: RoundLimits, load: str) -> str:
@@ -62,9 +72,9 @@ def _format_total_time(total_s: float, rounds: RoundLimits, load: str) -> str:
 
 
 def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
-    """How many images these units read, and where they lie; each place once. What commands read nobody knows."""
+    """How many images the trainings of these units read, and where they lie; each place once."""
     places: dict[str, None] = {}
-    for job in (job for unit in units for job in unit.jobs if job.trial.command is None):
+    for job in (job for unit in units for job in unit.jobs if job.trial.workload == "training"):
         if job.variant.files != "none":
             facts = state.runner.find_data_facts(job)
             where = facts.root or f"{facts.name} (torchvision)"

@@ -12,15 +12,17 @@ from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import format_count, format_list
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
-from gpubench.plan.plan import Job
+from gpubench.plan.plan import Job, Unit
 from gpubench.plan.resolve import CHANNELS, ResolvedTrial, fill_command
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import PlannedUnit
 from gpubench.render.live import View
-from gpubench.run import busy_gpus
+from gpubench.run import busy_gpus, gpu_limits
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema import catalog
 from gpubench.schema.doubts import OTHER_LOAD_PCT
+from gpubench.schema.gpu_look import GpuLook, NoRightToSetError
+from gpubench.schema.missing import Unmeasured
 
 HOST_LOOK_S = 0.3
 
@@ -106,10 +108,47 @@ def inspect_gpus(state: SweepState, planned: Sequence[PlannedUnit], view: View, 
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
         )
-    ruling = busy_gpus.classify_gpu_use(runner.node.sample_gpus_before_sweep(list(numbers)), numbers)
+    looks = runner.node.sample_gpus_before_sweep(list(numbers))
+    ruling = busy_gpus.classify_gpu_use(looks, numbers)
     for line in ruling.check_not_busy(allow_busy=allow_busy):
         view.say(line)
     runner.idle_power = ruling.idle
+    guard_limits(state, units, looks, numbers, view)
+
+
+def guard_limits(
+    state: SweepState,
+    units: Sequence[Unit],
+    looks: Mapping[str, GpuLook],
+    numbers: Mapping[str, int],
+    view: View,
+) -> None:
+    """Makes ready to set the limits that trials want on GPUs, where these are not set so already.
+
+    Raises UnusableError where one can't be set, or may not be. `numbers`: uuid -> as `--gpu-ids` takes it.
+    """
+    node = state.runner.node
+    wanted = gpu_limits.collect_wanted_limits(
+        (job.trial, resolved.gpu_uuids)
+        for unit in units
+        for job, resolved in zip(unit.jobs, state.runner.resolve_jobs(unit), strict=True)
+    )
+    allowed = {uuid: node.read_allowed_limits(uuid) for uuid in wanted}
+    gpu_limits.check_within_range(wanted, allowed, numbers)
+    to_set = {
+        uuid: limits for uuid, limits in wanted.items() if gpu_limits.needs_setting(limits, allowed[uuid])
+    }
+    if not to_set:
+        return
+    gpu_limits.check_not_in_use(to_set, looks, numbers)
+    try:
+        node.guard_limits(to_set)
+    except NoRightToSetError as reason:
+        raise UnusableError(gpu_limits.describe_missing_right(to_set, allowed, str(reason))) from None
+    except Unmeasured as reason:
+        raise UnusableError(f"no limit is set on a GPU: {reason}") from None
+    for line in gpu_limits.describe_guarded_limits(to_set, allowed, numbers):
+        view.say(line)
 
 
 # ---- what users wrote themselves ----

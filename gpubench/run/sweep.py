@@ -47,7 +47,7 @@ def run_sweep(
     """
     node = state.runner.node
     node.remove_abandoned_folders()
-    node.start_fork_server(has_trainings=any(job.trial.workload == "training" for job in state.plan.jobs))
+    node.start_fork_server(has_trainings=any(job.trial.workload != "command" for job in state.plan.jobs))
     try:
         with view:
             inspect_gpus(state, planned, view, allow_busy=allow_busy)

@@ -156,7 +156,7 @@ class SweepState:
         if self._given is None:
             self._given = {
                 (job.trial_id, self.runner.find_machine_key(job)): resolved.make_columns(
-                    job.trial.applicable_fields
+                    job.trial.fields_of_machine
                 )
                 for unit in self.plan.units
                 if find_skip_reason(unit, KnownOutOfMemory(), self._find_node_capacity(), self.plan.device)
@@ -268,7 +268,8 @@ class SweepState:
         for unit in units:
             of_jobs = [next(guesses) for _ in unit.jobs]
             estimate = TimeEstimate(
-                sum(each.seconds for each in of_jobs), all(each.known for each in of_jobs)
+                sum(each.seconds for each in of_jobs) + self.runner.node.wait_for_meters_s,
+                all(each.known for each in of_jobs),
             )
             if unit.unit_id in self._took:  # in the next round it takes as long
                 estimate = TimeEstimate(self._took[unit.unit_id], True)

@@ -1,11 +1,11 @@
 """What there is to choose from: literal tables of names and of facts that the plan needs. Imports no torch.
 
-A new strategy, variant or small model is one line here and one file (or function) under `train/`.
+A new strategy, variant, small model or load is one line here and one file (or function) under `train/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -123,7 +123,7 @@ class InputVariant:
 
 
 NO_IMAGES = InputVariant(files="none")
-"""Of a command, which is given none."""
+"""Of a command or a load, which is given none."""
 
 # "$input_size" is replaced by the trial's input size.
 VARIANTS: dict[str, InputVariant] = {
@@ -199,6 +199,58 @@ PROCEDURAL = "procedural"
 # Our own small models for MNIST-sized input. torchvision's are known by torchvision's names.
 SMALL_MODELS: dict[str, str] = {"lenet": "gpubench.train.models:lenet", "mlp": "gpubench.train.models:mlp"}
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadFacts:
+    """A known load: a calculation in a network's place, of which it is known how much work a step is."""
+
+    target: str
+    """`module:function`, imported in the child only."""
+    size: str
+    """What `batch_size` is of it, in words."""
+    usual_size: int
+    """The size where nobody gives one."""
+    work: str
+    """What is counted of a step, in words."""
+    rate: Literal["tflops", "gb_per_s"]
+    """The column of its rate: floating-point operations or bytes."""
+    count: Callable[[int], float]
+    """Operations or bytes of a step, by size."""
+    has_precision: bool = False
+    """Whether `precision` changes it."""
+
+
+LOADS: dict[str, LoadFacts] = {
+    "matmul": LoadFacts(
+        target="gpubench.train.loads:make_matrix_product",
+        size="side of the square matrices",
+        usual_size=4096,
+        work="2 size³ operations",
+        rate="tflops",
+        count=lambda side: 2.0 * side**3,
+        has_precision=True,
+    ),
+    "copy": LoadFacts(
+        target="gpubench.train.loads:make_copy",
+        size="MiB that are copied",
+        usual_size=1024,
+        work="each byte read and written",
+        rate="gb_per_s",
+        count=lambda mebibytes: 2.0 * mebibytes * 2**20,
+    ),
+    "nbody": LoadFacts(
+        target="gpubench.train.loads:make_nbody",
+        size="bodies, each of which attracts every other",
+        usual_size=8192,
+        # As is usual for N-body codes, whatever a machine does for it (Nyland, Harris, Prins: GPU Gems 3, chapter 31).
+        work="20 operations for each of size² pairs",
+        rate="tflops",
+        count=lambda bodies: 20.0 * bodies**2,
+    ),
+}
+RATE_UNITS = {"tflops": 1e12, "gb_per_s": 1e9}
+"""Column of a load's rate -> how many operations or bytes a second are 1."""
+
 # torchvision's classification models under its own names (`torchvision.models.list_models`), kept here
 # because the plan must know them without importing torchvision. A test compares the two lists.
 TORCHVISION_MODELS: tuple[str, ...] = (
@@ -247,7 +299,7 @@ OPTIMIZERS: dict[str, OptimizerFacts] = {
 
 def list_model_names() -> tuple[str, ...]:
     """Every model name that can be asked for, besides a user's `path/to/file.py:function`."""
-    return (*SMALL_MODELS, *TORCHVISION_MODELS)
+    return (*SMALL_MODELS, *LOADS, *TORCHVISION_MODELS)
 
 
 def is_user_model(name: str) -> bool:

@@ -7,11 +7,13 @@ the order in CSVs, docs/columns.md and the check of stored values follow. Fields
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
 from msgspec import Meta
 
+from gpubench.schema.command import find_number_type
 from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES, order_names
 
 HUGE = 1e15
@@ -100,8 +102,8 @@ class MeasuredColumns:
 
     epoch_time_s: Above0 | None = column(
         "s",
-        "images_per_epoch / images_per_s; of whole epochs their median, loading included; in `table.csv`, of several "
-        "processes, the geometric mean",
+        "images_per_epoch / images_per_s; of whole epochs their median, loading included; of a known load, here and "
+        "elsewhere, an epoch is one step; in `table.csv`, of several processes, the geometric mean",
         "epoch s",
     )
     epoch_time_iqr_s: Amount | None = column(
@@ -346,6 +348,38 @@ class CpuSpeedColumns:
     cpu_speed_pct: Above0 | None = column(
         "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
     )
+    rapl_power_w: Amount | None = column(
+        "W", "mean power of the CPUs' packages and their memory, by RAPL (`--meter rapl`)", "RAPL W"
+    )
+    rapl_energy_j: Amount | None = column("J", "the same per measured epoch", "RAPL J")
+    meter_power_w: Amount | None = column(
+        "W", "mean power by the external meter: all that it measures, of a group all jobs together", "meter W"
+    )
+    meter_energy_j: Amount | None = column(
+        "J", "the same per measured epoch; empty for jobs of a group", "meter J"
+    )
+    meter_source: Text | None = column("", "which external meter was read", "meter")
+    tflops: Amount | None = column(
+        "TFLOP/s", "of a known load: 10^12 floating-point operations a second, by the arithmetic", "TFLOP/s"
+    )
+    gb_per_s: Amount | None = column(
+        "GB/s", "of a known load: 10^9 bytes read and written a second, by the arithmetic", "GB/s"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GpuSettingColumns:
+    """What the trial's GPUs were set to as it began, by whomever: environment, too. Empty where they differ."""
+
+    gpu_power_limit_w: Above0 | None = column("W", "power limit of each of its GPUs", "set limit W", 0)
+    gpu_default_limit_w: Above0 | None = column("W", "power limit that they begin with", "default limit W", 0)
+    gpu_application_clock_mhz: Above0 | None = column(
+        "MHz", "clock of their multiprocessors while programs run (`nvidia-smi -ac`)", "application MHz", 0
+    )
+    gpu_compute_mode: Text | None = column("", "whom they let in: shared, exclusive or prohibited")
+    gpu_persistence: bool | None = column("", "1: the driver keeps them ready while nothing runs")
+    gpu_ecc: bool | None = column("", "1: errors of their memory are corrected")
+    gpu_pcie: Text | None = column("", "fastest PCIe link that GPU and slot allow: generation and lanes")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -436,6 +470,7 @@ IMAGES = list_class_columns(SkippedImageColumns)
 ROUNDS = list_class_columns(LaterColumns)
 ALLOCATION = list_class_columns(AllocationColumns)
 CPU_SPEED = list_class_columns(CpuSpeedColumns)
+GPU_SETTINGS = list_class_columns(GpuSettingColumns)
 
 
 def _make_derived_column(
@@ -521,6 +556,7 @@ COLUMNS: tuple[Column, ...] = (
     *ALLOCATION,
     *LATEST,
     *CPU_SPEED,
+    *GPU_SETTINGS,
 )
 """Those of trials.csv, in its order."""
 REPEATS = Column(
@@ -534,6 +570,13 @@ REPEATS = Column(
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 
 
+def make_setting_column(name: str, values: Iterable[str]) -> Column:
+    """The column of a command's placeholder that is no field. `values`: all that it has, of which its type follows."""
+    kinds = {find_number_type(value) for value in values}
+    holds = str if None in kinds else float if float in kinds else int
+    return Column(name, "", "value of the command's placeholder", holds=holds)
+
+
 def make_printed_column(name: str) -> Column:
     """The column of a figure that a command printed, which its user has named (`--metric`)."""
     return Column(
@@ -544,13 +587,13 @@ def make_printed_column(name: str) -> Column:
 TABLE_BY_NAME: dict[str, Column] = {**BY_NAME, **{column.name: column for column in (*DERIVED, REPEATS)}}
 """Those that a table may have."""
 IN_FRAMES = frozenset({
-    "allowance", "alone", "asked", "before", "devices", "doubt_texts", "elsewhere", "endings", "further_rounds",
+    "allowance", "alone", "asked", "before", "doubt_texts", "elsewhere", "endings", "further_rounds",
     "gpu_reserved_mib", "gpu_total_mib", "hardware", "has_all_figures", "image_files", "images", "is_asked_known",
-    "is_gpu_ids_auto", "is_measured_in_part", "is_ok", "is_workers_auto", "jobs_of_group", "key", "kind", "log",
-    "machine", "missing", "outlier_ratio", "outliers", "printed", "reached", "row", "run", "source", "steady_step_s",
+    "is_gpu_ids_auto", "is_workers_auto", "jobs_of_group", "kind", "log",
+    "machine", "missing", "outlier_ratio", "outliers", "printed", "reached", "source", "steady_step_s",
     "strong_baseline", "superseded", "table", "together", "took_s", "unit", "val_images", "variant_definition",
     "weak_baseline",
 })  # fmt: skip
 """What frames of rows hold besides."""
 TAKEN_NAMES = TABLE_BY_NAME.keys() | IN_FRAMES
-"""By which no figure of a command can be called."""
+"""By which no figure and no placeholder of a command can be called."""

@@ -68,6 +68,16 @@ def split_settings(text: str | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def find_number_type(text: str) -> type[int] | type[float] | None:
+    """The type of a value that is a number; None for any other, and for one that its text would not come back from."""
+    if re.fullmatch(r"0|-?[1-9]\d{0,14}", text):
+        return int
+    try:
+        return float if abs(float(text)) < float("inf") and "_" not in text else None
+    except ValueError:
+        return None
+
+
 # ---- figures in the output ----
 
 

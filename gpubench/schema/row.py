@@ -16,6 +16,7 @@ from gpubench.schema.columns import (
     CpuSpeedColumns,
     DoubtColumns,
     EnvironmentColumns,
+    GpuSettingColumns,
     GroupColumns,
     IdentityColumns,
     LaterColumns,
@@ -84,6 +85,7 @@ class Row(
     LaterColumns,
     AllocationColumns,
     CpuSpeedColumns,
+    GpuSettingColumns,
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
 

@@ -47,15 +47,22 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
     @property
     def workload(self) -> Workload:
         """The kind of work that it is."""
-        return "training" if self.command is None else "command"
+        if self.command is not None:
+            return "command"
+        return "load" if self.model in catalog.LOADS else "training"
 
     @property
     def applicable_fields(self) -> tuple[str, ...]:
         """The fields that mean something for its work: all, or of a command those that it is given."""
         if self.command is None:
-            return FIELDS
+            return list_load_fields(self.model) if self.model in catalog.LOADS else FIELDS
         named = list_placeholders(self.command)
         return tuple(name for name in FIELDS if name in named or ABOUT[name].for_commands)
+
+    @property
+    def fields_of_machine(self) -> tuple[str, ...]:
+        """The fields that the machine may fill: what a command's placeholders hand over is filled already."""
+        return FIELDS if self.command is None else _FOR_COMMANDS
 
     @property
     def devices(self) -> int:
@@ -72,6 +79,12 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
+def list_load_fields(load: str) -> tuple[str, ...]:
+    """The fields that a known load takes."""
+    without = () if catalog.LOADS[load].has_precision else ("precision",)
+    return tuple(name for name in FIELDS if ABOUT[name].for_loads and name not in without)
+
+
 def make_trial(fields: Mapping[str, Any]) -> Trial:
     """The trial of these fields. Fills what follows from others: GPU count, strategy, learning rate, most epochs.
 
@@ -82,6 +95,12 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
         values["gpus"] = len(values["gpu_ids"])
     if values.get("device") == "cpu" and values.get("gpus") is None:
         values["gpus"] = 0
+    load = values.get("model") if values.get("command") is None else None
+    if load in catalog.LOADS:
+        values = {"batch_size": catalog.LOADS[load].usual_size} | {
+            name: values[name] for name in list_load_fields(load) if values.get(name) is not None
+        }
+        return convert_value(values, Trial)
     if values.get("command") is not None:  # what follows fills what a training needs
         return convert_value({name: value for name, value in values.items() if value is not None}, Trial)
     if values.get("strategy") is None:
@@ -105,6 +124,7 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _CONFIG_FIELDS = tuple(sorted(select_fields(lambda about: not about.repeats)))
+_FOR_COMMANDS = select_fields(lambda about: about.for_commands)
 _ADDED = select_fields(lambda about: about.added)
 
 
@@ -128,7 +148,8 @@ def derive_config_id(
     }
     if trial.command is None and trial.epochs is None:
         fields["protocol"] = "steady"  # its ids are none of those that earlier versions gave
-        del fields["epochs"], fields["warmup_epochs"]
+        for name in ("epochs", "warmup_epochs"):
+            fields.pop(name, None)
     fields["data"] = data_fingerprint
     fields["variant"] = variant_definition
     fields["schema"] = SCHEMA

@@ -88,6 +88,8 @@ class FieldRules:
     for_commands: bool = False
     """Whether it holds for a user's command that has no placeholder for it. Of all other fields a command knows only
     what its placeholders hand over."""
+    for_loads: bool = False
+    """Whether it holds for known loads (`catalog.LOADS`), which know no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +126,8 @@ Count = Annotated[int, Bounds(ge=0, le=LARGEST_NUMBER)]
 
 DEVICE_AXES = ("gpus", "gpu_ids", "ranks", "nodes")
 """Axes along which the number of devices changes; `analyze.series.is_fair_step` says how far others may move along."""
+CARD_LIMITS = ("power_limit_w", "sm_clock_limit_mhz")
+"""Fields that are set on the cards themselves, for whoever runs on them, while the trial runs."""
 
 
 class TrialFields:
@@ -133,10 +137,15 @@ class TrialFields:
         str,
         FieldWords(
             "network",
-            note="torchvision's classification models by name, `lenet`, `mlp`, or `path/to/file.py:function`",
+            note="torchvision's classification models by name, `lenet`, `mlp`, `path/to/file.py:function`, or a "
+            f"[known load](loads.md): {', '.join(f'`{name}`' for name in catalog.LOADS)}",
             phrase="{}",
         ),
-        FieldOption("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
+        FieldOption(
+            "--model",
+            f"torchvision's names, lenet, mlp, path/to/file.py:function, or a known load: {', '.join(catalog.LOADS)}",
+        ),
+        FieldRules(for_loads=True),
     ] = "mobilenet_v2"
     width: Annotated[
         float,
@@ -197,10 +206,12 @@ class TrialFields:
     batch_size: Annotated[
         PositiveInt,
         FieldWords(
-            "global: images an optimizer step sees over all devices", unit="images", phrase="batch size {:,}"
+            "global: images an optimizer step sees over all devices; of a known load the size of its problem",
+            unit="images",
+            phrase="batch size {:,}",
         ),
         FieldOption("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
-        FieldRules(rivals=("batch_per_gpu",), memory="grows", moves_with=DEVICE_AXES),
+        FieldRules(for_loads=True, rivals=("batch_per_gpu",), memory="grows", moves_with=DEVICE_AXES),
     ] = 64
     gpus: Annotated[
         Count | None,
@@ -208,7 +219,9 @@ class TrialFields:
             "GPUs of the trial; 0 on a CPU", auto="1 on a GPU machine", heading="GPUs", phrase="{} GPU{s}"
         ),
         FieldOption("--gpus", "number of GPUs: 1,2,4"),
-        FieldRules(for_commands=True, rivals=("gpu_ids",), of_devices=True, moves_with=DEVICE_AXES),
+        FieldRules(
+            for_commands=True, for_loads=True, rivals=("gpu_ids",), of_devices=True, moves_with=DEVICE_AXES
+        ),
     ] = None
     gpu_ids: Annotated[
         tuple[Count, ...] | None,
@@ -222,6 +235,7 @@ class TrialFields:
         FieldOption("--gpu-ids", "explicit GPUs: 0+1,2+3"),
         FieldRules(
             for_commands=True,
+            for_loads=True,
             rivals=("gpus",),
             pace=False,
             of_devices=True,
@@ -252,13 +266,13 @@ class TrialFields:
         Literal["cuda", "cpu"] | None,
         FieldWords("cuda or cpu", auto="cuda where there is a GPU"),
         FieldOption("--device", "cuda or cpu", "NAME,…", behind="--gpu-ids"),
-        FieldRules(for_commands=True, behind="accumulate"),
+        FieldRules(for_commands=True, for_loads=True, behind="accumulate"),
     ] = None
     precision: Annotated[
         Literal["fp32", "tf32", "bf16", "fp16"],
         FieldWords("fp32 (strict), tf32, bf16 or fp16", phrase="{}"),
         FieldOption("--precision", "fp32, tf32, bf16, fp16"),
-        FieldRules(alternatives=True),
+        FieldRules(for_loads=True, alternatives=True),
     ] = "fp32"
     memory_format: Annotated[
         Literal["channels_last", "contiguous"],
@@ -329,6 +343,7 @@ class TrialFields:
         FieldOption("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
         FieldRules(
             for_commands=True,
+            for_loads=True,
             pace=False,
             feeds=True,
             allotted=True,
@@ -345,13 +360,13 @@ class TrialFields:
             phrase="CPUs {}",
         ),
         FieldOption("--cpu-sharing", "shared or pinned: CPUs of jobs that run together", behind="--cpus"),
-        FieldRules(for_commands=True, added=True, memory="keeps", pace=False),
+        FieldRules(for_commands=True, for_loads=True, added=True, memory="keeps", pace=False),
     ] = "shared"
     copies: Annotated[
         PositiveInt,
         FieldWords("identical jobs at once", phrase="{} copies"),
         FieldOption("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
-        FieldRules(for_commands=True, memory="keeps", pace=False, follows=("group",)),
+        FieldRules(for_commands=True, for_loads=True, memory="keeps", pace=False, follows=("group",)),
     ] = 1
     gpu_mem_cap_mib: Annotated[
         PositiveInt | None,
@@ -397,6 +412,7 @@ class TrialFields:
         FieldWords("the window in steps, in place of seconds", phrase="{:,} step{s}"),
         FieldOption("--steps", "the window in steps, in place of seconds"),
         FieldRules(
+            for_loads=True,
             in_run=True,
             rivals=("window", "epochs", "warmup_epochs", "until_top1"),
             pace=False,
@@ -435,12 +451,12 @@ class TrialFields:
         Bounds(ge=0, lt=1 << 32),
         FieldWords("seed of weights, order and augmentation"),
         FieldOption("--seed", "seed of weights, order and augmentation"),
-        FieldRules(for_commands=True, in_run=True, repeats=True, memory="keeps", pace=False),
+        FieldRules(for_commands=True, for_loads=True, in_run=True, repeats=True, memory="keeps", pace=False),
     ] = 0
     repeat: Annotated[
         Count,
         FieldWords("0, 1, …: the same configuration again with seed + repeat", note="`--repeats N` sets it"),
-        FieldRules(for_commands=True, repeats=True, memory="keeps", pace=False),
+        FieldRules(for_commands=True, for_loads=True, repeats=True, memory="keeps", pace=False),
     ] = 0
     sync_every: Annotated[
         PositiveInt | None,
@@ -490,6 +506,7 @@ class TrialFields:
         ),
         FieldOption("--window", "how long each process measures: 3s", "TIME,…", behind="--repeats"),
         FieldRules(
+            for_loads=True,
             in_run=True,
             rivals=("steps", "epochs", "warmup_epochs", "until_top1"),
             added=True,
@@ -553,6 +570,30 @@ class TrialFields:
             "figure at which the command is ended", note="`acc=60`: a name of `metrics`", default="none"
         ),
         FieldRules(added=True, memory="keeps", pace=False, for_commands=True),
+    ] = None
+    power_limit_w: Annotated[
+        PositiveInt | None,
+        FieldWords(
+            "power limit of each of its GPUs",
+            note="what was set before is restored: [how, and who may](measuring.md#power-and-clock-limits)",
+            default="none: as the card is set",
+            unit="W",
+            heading="limit W",
+            phrase="power limit {} W",
+        ),
+        FieldRules(added=True, memory="keeps", for_commands=True),
+    ] = None
+    sm_clock_limit_mhz: Annotated[
+        PositiveInt | None,
+        FieldWords(
+            "highest clock of the multiprocessors of each of its GPUs",
+            note="restored likewise",
+            default="none: as the card is set",
+            unit="MHz",
+            heading="clock limit MHz",
+            phrase="clocks up to {} MHz",
+        ),
+        FieldRules(added=True, memory="keeps", for_commands=True),
     ] = None
 
 

@@ -36,6 +36,20 @@ class Window:
         return self.t1 - self.t0
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedMeter:
+    """A meter of power outside of the GPU that was read while the trial ran."""
+
+    name: str
+    metric: str
+    """Of its samples, which belong to the host."""
+    period_s: Finite
+    is_late: bool
+    """Whether its readings tell of an earlier time than they have in the samples."""
+    is_shared: bool
+    """Whether other jobs ran meanwhile: what it tells is all of them together."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WatchedTrial:
     """All that was seen of a trial from outside: plain values, of which figures are made."""
@@ -72,6 +86,10 @@ class WatchedTrial:
     """Graphics processes on the trial's GPUs, one sentence each."""
     max_sm_clock_mhz: Finite | None = None
     """The highest that the trial's GPUs allow; None: not told."""
+    gpu_settings: Mapping[str, bool | Finite | str] = field(default_factory=dict)
+    """What its GPUs were set to as it began, by column; without what they differ in, or don't tell."""
+    meters: Sequence[WatchedMeter] = ()
+    """Those that were asked for; of several nodes the first one's."""
     parts: Sequence[WatchedTrial] = ()
     """Of a trial over several nodes: what was seen on each of them, on one clock. CPUs and the host's memory are those
     of the parts; all else is of the whole."""

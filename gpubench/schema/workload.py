@@ -6,7 +6,7 @@ A kind says of itself
 - by which event a rank tells that it has done its work: a trial has ended well once each of its ranks has told it.
 
 Its windows come from the rank, too: `Begin` opens one, `End` closes it, on the clock of the machine where it runs. What
-comes of it is said in `record/training.py` and `record/commands.py`.
+comes of it is said in `record/training.py`, `record/loads.py` and `record/commands.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 
 from gpubench.schema.events import CommandEnded, RankMessage, Result
 
-Workload = Literal["training", "command"]
+Workload = Literal["training", "load", "command"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,5 +31,6 @@ class WorkloadKind:
 
 WORKLOADS: dict[Workload, WorkloadKind] = {
     "training": WorkloadKind(worker="gpubench.train.worker", last_word=Result),
+    "load": WorkloadKind(worker="gpubench.train.loads", last_word=Result),
     "command": WorkloadKind(worker="gpubench.script.worker", last_word=CommandEnded),
 }

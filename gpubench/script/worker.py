@@ -10,6 +10,7 @@ import contextlib
 import math
 import os
 import pty
+import re
 import select
 import selectors
 import signal
@@ -424,7 +425,7 @@ def read_last_lines(log: Path) -> list[str]:
 
 def classify_command_failure(lines: Sequence[str], *, uses_gpu: bool) -> tuple[str, str]:
     """`oom` or `failed`, and the words of it, by the last lines that a command printed."""
-    last = f"; last line of its output: {lines[-1][:300]}" if lines else ""
+    last = f"; last line of its output: {find_telling_line(lines)[:300]}" if lines else ""
     for line in reversed(lines):
         if HOST_OUT_OF_MEMORY.search(line):
             continue
@@ -432,6 +433,16 @@ def classify_command_failure(lines: Sequence[str], *, uses_gpu: bool) -> tuple[s
         if uses_gpu and (is_said or DEVICE_OUT_OF_MEMORY.search(line)):
             return "oom", f": {line[:500]}"
     return "failed", last
+
+
+_ERROR = re.compile(r"(?:^|[\]:] ?)[\w.]*(?:Error|Exception|Interrupt|Exit): *\S")
+"""An exception with its words, also behind a launcher's `[rank0]: `."""
+
+
+def find_telling_line(lines: Sequence[str]) -> str:
+    """The last line that names an error, for launchers write pages below it; else the last one with a word."""
+    with_word = (line for line in reversed(lines) if any(map(str.isalnum, line)))
+    return next((line for line in reversed(lines) if _ERROR.search(line)), next(with_word, lines[-1]))
 
 
 def describe_exit_code(code: int) -> str:

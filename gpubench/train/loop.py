@@ -15,7 +15,7 @@ from gpubench.schema.events import Begin, End, Steps, StepsDone, Told
 from gpubench.train.breakdown import StepBreakdown
 from gpubench.train.data import Data
 from gpubench.train.data.opened import OnDevice
-from gpubench.train.step import TrainStep
+from gpubench.train.step import Step
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import StepClock, TimedWindow
 
@@ -45,7 +45,7 @@ class TrainingLoop:
     def __init__(
         self,
         data: Data,
-        step: TrainStep,
+        step: Step,
         strategy: Strategy,
         clock: StepClock,
         report: Report,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,16 @@ def make_optimizer(name: str, lr: float, model: nn.Module, *, graph: bool) -> to
         kwargs["capturable"] = True
     parameters = [p for p in model.parameters() if p.requires_grad]
     return factory(parameters, lr=lr, **kwargs)  # type: ignore[no-any-return]
+
+
+class Step(Protocol):
+    """One step of what is timed."""
+
+    loss_sum: torch.Tensor
+    """Grows by the batch's mean loss in every call; stays 0 where there is no loss."""
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor, /) -> None:
+        """The step, on a batch on the device. Nothing in it synchronises."""
 
 
 class TrainStep:

@@ -56,14 +56,20 @@ read_answer: Callable[[Any], Answer] = make_converter(Answer)
 
 
 def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
-    """Runs one rank to its end. Returns 0 after a reported result, 1 after a reported error.
+    """Trains as one rank to its end. Returns 0 after a reported result, 1 after a reported error.
 
     Raises OSError where it can't report any more.
     """
+    return run_rank(RankRunner(order, rank, channel))
+
+
+def run_rank(runner: RankRunner) -> int:
+    """Runs one rank to its end, as `main` does."""
+    order, rank, channel = runner.order, runner.rank, runner.channel
     try:
         with contextlib.suppress(OSError):  # no room for a file: a hang will lack its place, and nothing else
             stacks.install_stack_handler(order.scratch, f"rank_{rank}")
-        RankRunner(order, rank, channel).run()
+        runner.run()
     except BaseException as error:  # noqa: BLE001 - every failure of a trial becomes a row with its reason
         at = monotonic()  # before anything else: it tells which rank failed first
         kind, reason = classify_error(error)
@@ -115,10 +121,7 @@ class RankRunner:
         strategy.connect_ranks()
         self.book_phase("rendezvous")
         breakdown = StepBreakdown(assignment) if order.trial.breakdown else None
-        trained = self.build_model_for_training(strategy, breakdown)
-        dtype = step.AUTOCAST.get(order.trial.precision)
-        self.cap.warm_up_and_fit_limit(trained, order.data.input_size, order.data.channels, dtype)
-        training_step = self.build_step(trained, strategy, breakdown)
+        training_step = self.build_step(strategy, breakdown)
         self.book_phase("build")
         probes_ms = [self.probe_cpu(strategy)]
         data = self.open_data(assignment)
@@ -133,11 +136,10 @@ class RankRunner:
             lambda: self.time_first_step(assignment),
             breakdown,
         )
-        evaluate = functools.partial(self.evaluate, data, strategy, dtype)
+        evaluate = functools.partial(self.evaluate, data, strategy)
         peers = PeerJobs(self.channel, strategy, self.phases)
         protocol = make_protocol(order, training, evaluate, peers)
         self._training_began = monotonic()
-        trained.train()
         protocol.train()
         memory = self.read_settled_memory(strategy)
         protocol.close()
@@ -157,7 +159,7 @@ class RankRunner:
         """The last word of a rank that has trained to its end."""
         strategy, phases = training.strategy, training.phases
         self._mark = monotonic()
-        counted = self.count_parameters_and_macs(strategy.model) if strategy.assignment.rank == 0 else {}
+        counted = self.count_parameters_and_macs(strategy) if strategy.assignment.rank == 0 else {}
         self.book_phase("count")
         self.phases.update(phases)
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
@@ -240,11 +242,13 @@ class RankRunner:
         torch.manual_seed(order.seed * 1000 + strategy.assignment.rank)
         return trained
 
-    def build_step(
-        self, trained: nn.Module, strategy: Strategy, breakdown: StepBreakdown | None
-    ) -> step.TrainStep:
-        """The optimizer step of this trial."""
+    def build_step(self, strategy: Strategy, breakdown: StepBreakdown | None) -> step.Step:
+        """The optimizer step of this trial, on a model that is ready to be trained."""
         order = self.order
+        trained = self.build_model_for_training(strategy, breakdown)
+        dtype = step.AUTOCAST.get(order.trial.precision)
+        self.cap.warm_up_and_fit_limit(trained, order.data.input_size, order.data.channels, dtype)
+        trained.train()
         graph = order.trial.execution == "graph"
         make = functools.partial(step.make_optimizer, order.trial.optimizer, order.trial.lr, graph=graph)
         optimizer = strategy.make_rank_optimizer(make)
@@ -291,9 +295,9 @@ class RankRunner:
         self.book_phase("settle")
         return memory
 
-    def evaluate(self, data: Data, strategy: Strategy, dtype: torch.dtype | None) -> Quality | None:
+    def evaluate(self, data: Data, strategy: Strategy) -> Quality | None:
         began = monotonic()
-        quality = loop.evaluate(data, strategy, dtype)
+        quality = loop.evaluate(data, strategy, step.AUTOCAST.get(self.order.trial.precision))
         strategy.assignment.synchronize()
         self.phases["evaluation"] = self.phases.get("evaluation", 0.0) + monotonic() - began
         return quality
@@ -330,8 +334,9 @@ class RankRunner:
             devices=devices,
         )
 
-    def count_parameters_and_macs(self, model: nn.Module) -> dict[str, Any]:
+    def count_parameters_and_macs(self, strategy: Strategy) -> dict[str, Any]:
         """Parameters and multiply-adds; the latter once a sweep, because counting takes a forward pass."""
+        model = strategy.model
         counted: dict[str, Any] = {"params_m": models.count_parameters_m(model)}
         known, data = self.order.gmacs_per_image, self.order.data
         if known is not None:

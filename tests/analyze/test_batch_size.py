@@ -188,3 +188,15 @@ def test_where_nobody_knows_the_noise_a_choice_of_one_process_is_unknown() -> No
 def test_of_one_process_where_every_other_size_may_be_as_fast_nothing_tells_them_apart() -> None:
     finding = answer(measure([800, 900, 1000], [1000, 2000, 4000], noise=0.4))
     assert (finding.word, finding.as_fast, finding.slower) == ("unknown", (0, 1), ())
+
+
+def test_no_size_of_a_known_load_is_chosen() -> None:
+    """Another size of it is other work; networks in the same table are chosen for as without it."""
+    loads = measure([100.0, 50.0, 20.0], [1.0, 2.0, 4.0], (0.0, 0.01), model=["matmul"] * 3)
+    assert make_claims(loads) == make_findings(loads, []) == []
+    models = ["copy", "copy", "lenet", "lenet"]
+    mixed = measure([900.0, 50.0, 20.0, 40.0], [1.0, 2.0, 4.0, 5.0], (0.0, 0.01), model=models)
+    assert {(claim.candidate, claim.baseline) for claim in make_claims(mixed)} == {(3, 2)}
+    (finding,) = make_findings(mixed, decide_claims(make_claims(mixed)))
+    assert finding.choice is not None
+    assert (finding.choice.row, finding.rows) == (3, (2, 3))

@@ -204,6 +204,8 @@ def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> 
     assert (len(sure.regressions), sure.broken_trials, sure.compute_exit_code()) == (1, [(11, 13)], 3)
     elsewhere = compare([row(STEADY)], [row(STEADY, gpu_name="H100", driver="550")])
     assert dict(elsewhere.unlike) == {"gpu_name": (("H200",), ("H100",))}, "of one side no driver is known"
+    lower = compare([row(gpu_power_limit_w=700)], [row(gpu_power_limit_w=300)])
+    assert dict(lower.unlike) == {"gpu_power_limit_w": ((700,), (300,))}
 
 
 def test_where_nothing_can_be_compared_it_says_why() -> None:

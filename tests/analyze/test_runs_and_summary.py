@@ -11,16 +11,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpubench.analyze.audit import make_audit_data
 from gpubench.analyze.derive import build_table_summary, classify_overlap_gains
 from gpubench.analyze.frames import (
     build_runs,
     compute_interquartile_ranges,
     is_epoch_time_scattered,
     list_printed_columns,
+    list_setting_columns,
     summarize_configurations,
 )
 from gpubench.analyze.series import EncodedFields
+from gpubench.analyze.table_rows import list_machine_columns
 from gpubench.export.sheets import make_table_sheet
 from gpubench.schema.columns import TAKEN_NAMES
 from gpubench.schema.row import Row, replace
@@ -127,6 +128,45 @@ def test_another_allowance_is_another_row_and_what_is_planned_joins_the_first() 
     assert summary["epoch_time_s"].tolist() == [1.0, 2.0]
     assert summary["endings"].tolist() == ["1 ok, 1 missing", "ok"]
     assert members["run"].tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("gpu_power_limit_w", (700.0, 300.0)),
+        ("gpu_ecc", (True, False)),
+        ("gpu_pcie", ("gen 5 x16", "gen 4 x8")),
+    ],
+)
+def test_gpus_of_one_model_that_are_set_unlike_are_unlike_machines(
+    setting: str, values: tuple[Any, Any]
+) -> None:
+    """They are repeats of nothing and grow from nothing; the table shows the setting. One that is not told is alike."""
+    usual, other = ({setting: value} for value in values)
+    two = build_runs(
+        [make_row(1.0, **usual), make_row(2.0, **other), make_row(1.0, gpu_name="A100", **other)]
+    )
+    assert len(summarize_configurations(two)[0]) == 3
+    assert list_machine_columns(two) == ["gpu_name", setting]
+    assert list_machine_columns(build_runs([make_row(gpu_name="A100", **usual), make_row(**other)])) == [
+        "gpu_name"
+    ]
+    assert len(summarize_configurations(build_runs([make_row(1.0, **usual), make_row(2.0)]))[0]) == 1
+    larger = {"batch_size": 128, "config_id": "larger"}
+    for beside, grows in ((other, False), ({}, True), (usual, True)):
+        growth = build(make_row(1.0, **usual), make_row(2.0, **larger, **beside))["epoch_time_growth_pct"]
+        assert growth.notna().any() == grows, beside
+
+
+def test_rows_under_power_limits_that_were_asked_for_are_compared_along_them() -> None:
+    rows = [
+        make_row(5.0 - w / 100, power_limit_w=w, gpu_power_limit_w=w, config_id=str(w)) for w in (200, 300)
+    ]
+    summary, _, arrangement = build_table_summary(build_runs(rows), (("power_limit_w",),))
+    assert (arrangement.axis, arrangement.varied) == ("power_limit_w", ("power_limit_w",))
+    assert summary["epoch_time_growth_pct"].tolist()[1] == pytest.approx(-100 / 3)
+    beside = [*rows, make_row(1.0, gpu_power_limit_w=700)]
+    assert build_table_summary(build_runs(beside), ())[2].varied == ("power_limit_w",)
 
 
 def test_how_far_processes_lie_apart() -> None:
@@ -452,10 +492,10 @@ def test_text_that_is_no_unicode_is_escaped_and_can_be_grouped() -> None:
 
 
 def test_no_figure_of_a_command_takes_the_name_of_another_column() -> None:
-    """Of what frames hold, and what rules and answers add to it; a stored figure of such a name is left out."""
+    """A stored figure, or value of a placeholder, of such a name is left out."""
     folder = committed.load("h200x2-2026")
-    audited = make_audit_data(folder)
-    for frame in (folder.runs, folder.summary, folder.members, audited.rows, audited.tables[0].ended):
-        assert set(frame.columns) <= TAKEN_NAMES
+    assert set(folder.runs.columns) | set(folder.summary.columns) <= TAKEN_NAMES
     printed = {"printed": {"machine": 1.0, "acc": 2.0}}
     assert [column.name for column in list_printed_columns(pd.DataFrame([printed]))] == ["acc"]
+    settings = pd.DataFrame([{"settings": "machine=a depth=2"}])
+    assert [column.name for column in list_setting_columns(settings)] == ["depth"]

@@ -18,6 +18,7 @@ from gpubench.analyze.table_rows import (
 )
 from gpubench.core.claims import Certainty, Claim
 from gpubench.core.findings import Remedy
+from gpubench.schema.columns import GPU_SETTINGS
 from gpubench.stats.decisions import decide_claims
 
 
@@ -95,7 +96,8 @@ def test_jobs_of_a_group_take_their_time_together_and_repeats_one_after_the_othe
 def test_several_machines_are_told_apart_by_a_name(
     machines: list[str | None], gpus: list[str | None], columns: list[str]
 ) -> None:
-    summary = pd.DataFrame({"machine": machines, "gpu_name": gpus, "cpu_name": ["EPYC", "Xeon"]})
+    settings = dict.fromkeys([column.name for column in GPU_SETTINGS], None) | {"power_limit_w": None}
+    summary = pd.DataFrame({"machine": machines, "gpu_name": gpus, "cpu_name": ["EPYC", "Xeon"], **settings})
     assert list_machine_columns(summary) == columns
 
 

@@ -128,6 +128,26 @@ def test_epochs_and_figures_are_read_in_the_output(place: Place) -> None:
     assert table["acc"].tolist() == [65.5]
 
 
+def test_settings_are_columns_of_their_own(place: Place) -> None:
+    done = place.run(
+        "sweep", *ONE_ROUND, "--set", "depth=2,10", "--set", "rate=0.1,1", "--set", "way=a,b", "--zip", "x,y=1/u,2/v",
+        "--exclude", "way=b,depth=10", "--metric", r"sum=(\d+)",
+        "--", "bash", "-c", "echo sum=$(({depth}+{x})) {rate} {way} {y}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = trials(place, "bash")
+    assert len(rows) == 12
+    assert rows["depth"].dtype == "int64"
+    assert (rows["sum"] == rows["depth"] + rows["x"]).all()
+    assert set(zip(rows["depth"], rows["way"], strict=True)) == {(2, "a"), (2, "b"), (10, "a")}
+    assert (rows["settings"] == [
+        f"depth={row.depth} x={row.x} rate={row.rate:g} way={row.way} y={row.y}" for row in rows.itertuples()
+    ]).all()  # fmt: skip
+    assert rows["rate"].tolist().count(0.1) == 6
+    heading = next(line for line in done.stdout.splitlines() if "run s" in line)
+    assert {"depth", "x", "rate", "way", "y"} < set(heading.split())
+
+
 MARKED = """
 import time, gpubench
 for epoch in range(4):

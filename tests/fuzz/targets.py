@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from gpubench.datasets.facts import NO_DATA
 from gpubench.node.allocation import find_job_time_limit
 from gpubench.node.launch.event_checker import InvalidEventError, parse_event
 from gpubench.node.parts.files import encode_json_line, parse_answer
+from gpubench.node.watch.meters.growing_csv import GrowingCsv
+from gpubench.node.watch.meters.meter import Reading
+from gpubench.node.watch.meters.over_http import parse_power
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, split_sbatch_arguments
 from gpubench.plan.batch_script import parse_time_limit as batch_seconds
@@ -154,6 +158,29 @@ def _conversation(text: bytes, _: Path) -> None:
         for line in text.split(b"\n"):
             parse_event(0, line)
     except InvalidEventError as error:
+        raise RefusedError(str(error)) from None
+
+
+def _growing_csv(text: bytes, folder: Path) -> None:
+    """A header and lines that come after it."""
+    path = folder / "power.csv"
+    header, _, lines = text.partition(b"\n")
+    path.write_bytes(header + b"\n")
+    try:
+        meter = GrowingCsv(str(path))
+    except UsageError as error:
+        raise RefusedError(str(error).replace(str(path), "power.csv")) from None
+    meter.start()
+    with path.open("ab") as file:
+        file.write(lines)
+    read = [item for item in meter.read_new() if isinstance(item, Reading)]
+    assert all(math.isfinite(item.watts) for item in read)
+
+
+def _meter_answer(text: bytes, _: Path) -> None:
+    try:
+        assert math.isfinite(parse_power(text, ""))
+    except (Unmeasured, ValueError) as error:
         raise RefusedError(str(error)) from None
 
 
@@ -310,5 +337,15 @@ TARGETS: Mapping[str, Target] = {
         whole=(_messages(WHOLE), _messages(RICH), _messages(STREAMED)), read=_conversation
     ),
     "part": Target(whole=(PART,), read=_part),
+    "CSV of a meter": Target(
+        whole=(
+            b"time,watts\n1,100\n2,120.5\n",
+            b"Date and Time;Power (W)\n2026-03-01T12:30:00.5;123,4\n2026-03-01T12:30:01.5+01:00;-1\n",
+        ),
+        read=_growing_csv,
+    ),
+    "answer of a meter": Target(
+        whole=(b"87.3", b'{"StatusSNS": {"ENERGY": {"Power": 87.3, "Voltage": 233}}}'), read=_meter_answer
+    ),
 }
 """What is read -> its reader."""

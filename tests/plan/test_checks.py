@@ -48,6 +48,9 @@ SENSELESS: list[tuple[dict[str, Any], str, str]] = [
         "1 of 1 epoch warm up, which leaves none to measure: write --epochs 2 or more, or --set warmup_epochs=0",
     ),
     ({"warmup_epochs": 1, "window": 3.0}, "cuda", "give their number, epochs (--epochs), or leave it out"),
+    ({"power_limit_w": 200}, "cpu", "power_limit_w is a limit of a GPU: leave it out on a CPU"),
+    ({"sm_clock_limit_mhz": 900}, "cpu", "sm_clock_limit_mhz is a limit of a GPU"),
+    ({"power_limit_w": 200, "gpus": 2, "nodes": 2}, "cuda", "is set on the GPUs of one node: leave it out"),
     ({"launch_cpu": "one"}, "cpu", "launches kernels on a GPU: leave it out on a CPU"),
     ({"launch_cpu": "one", "gpus": 2, "strategy": "dp"}, "cuda", "does not work with strategy dp"),
     ({"launch_cpu": "one", "gpus": 2, "cpus": 3}, "cuda", "for loaders: 3 are too few"),
@@ -78,6 +81,7 @@ SENSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"accumulate": 4, "batch_size": 8, "gpus": 2}, "cuda"),
     ({"train_images": 20_000, "variant": "synthetic"}, "cuda"),
     ({"gpu_mem_cap_mib": 100}, "cuda"),
+    ({"power_limit_w": 200, "sm_clock_limit_mhz": 900, "gpus": 2}, "cuda"),
     ({"until_top1": 60.0}, "cpu"),
     ({"until_top1": 60.0, "execution": "graph"}, "cuda"),
     ({"breakdown": True, "strategy": "dp", "gpus": 2}, "cuda"),
@@ -141,6 +145,10 @@ def test_jobs_that_run_together(fields: dict[str, Any], words: str | None) -> No
 @pytest.mark.parametrize(
     ("jobs", "words"),
     [
+        ([{"power_limit_w": 200, "gpus": 1}, {"gpus": 1}], "limit of the whole GPU: jobs that share one"),
+        ([{"gpus": 1}, {"sm_clock_limit_mhz": 900, "gpus": 1}], "limit of the whole GPU"),
+        ([{"power_limit_w": 200, "gpus": 1}, {"power_limit_w": 200, "gpus": 1}], None),
+        ([{"power_limit_w": 200, "gpu_ids": (0,)}, {"power_limit_w": 300, "gpu_ids": (1,)}], None),
         ([{"gpu_mem_cap_mib": 12288, "gpus": 1}, {"gpus": 1}], "holds for each job by itself"),
         ([{"gpu_ids": (0,)}, {"gpu_mem_cap_mib": 12288, "gpu_ids": (0, 1)}], "holds for each job by itself"),
         ([{"gpu_mem_cap_mib": 12288, "gpu_ids": (0,)}, {"gpu_mem_cap_mib": 12288, "gpu_ids": (1,)}], None),

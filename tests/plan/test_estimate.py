@@ -25,6 +25,7 @@ from gpubench.plan.estimate import (
 from gpubench.plan.resolve import ResolvedTrial
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial, make_trial
+from gpubench.schema.window import WARM_UP_S
 
 HERE = ResolvedTrial(
     device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), cpus=2, workers=2, input_size=224,
@@ -63,6 +64,20 @@ def test_without_results_it_is_a_guess() -> None:
 def test_results_of_the_same_model_are_known() -> None:
     assert estimate(make_trial({}), HERE, [row()]).known
     assert seconds([row()], epochs=3) == pytest.approx(30.0)
+
+
+def test_a_load_takes_its_window_or_what_it_took_before() -> None:
+    asked = {"model": "copy", "batch_size": 256, "window": 5.0}
+    guess = estimate(make_trial(asked), HERE, [row(took_s=90.0), row(command="copy", took_s=91.0)])
+    assert (guess.known, guess.seconds) == (False, START_S["cuda"] + WARM_UP_S + 5.0)
+    rows = [
+        row_with(model=model, took_s=took_s, asked=make_trial(asked | {"model": model} | fields).as_json_dict())
+        for model, fields, took_s in (
+            ("copy", {}, 8.0), ("copy", {}, 10.0), ("copy", {"batch_size": 512}, 70.0), ("matmul", {}, 60.0)
+        )
+    ]  # fmt: skip
+    assert estimate(make_trial(asked), HERE, rows) == TimeEstimate(9.0, True)
+    assert estimate(make_trial(asked | {"batch_size": 1}), HERE, rows) == TimeEstimate(10.0, True)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from whole_epochs import epoch_rows_of
 
+from gpubench.record import meter_figures
 from gpubench.record.figures import WatchedFigures
 from gpubench.record.outcome import Outcome
 from gpubench.record.recording import collect_provenance, decide_ending, merge_measured_columns
@@ -25,7 +26,8 @@ def test_every_column_has_a_value_or_a_reason() -> None:
     for status in ("ok", "failed"):
         for gpus in (GPUS, ()):
             result, missing = merge_measured_columns(told(), WatchedFigures(), status, "why", gpus, IDLE)
-            assert {c.name for c in MEASURED} - {"doubts"} == set(result) | set(missing)
+            names = {c.name for c in MEASURED} | meter_figures.COLUMNS.keys()
+            assert names - {"doubts"} == set(result) | set(missing)
             assert not set(result) & set(missing)
             assert all(missing.values())
 

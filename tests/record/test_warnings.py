@@ -125,6 +125,7 @@ def test_a_cap_stands_for_the_card() -> None:
         ({"a": (1, 2)}, None),
         ({"b": (100, 3), "c": (3, 3), "d": (1, 1)}, "50 % of the samples of c "),
         ({"b": (27, 3)}, None),
+        ({"meter_power_w": (3, 30), "rapl_power_w": (3, 30), "meter_source": (3, 30)}, None),
     ],
 )
 def test_a_column_with_too_few_gaps_to_count_hides_no_other(
@@ -141,6 +142,26 @@ def test_a_column_with_too_few_gaps_to_count_hides_no_other(
 
 def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
     assert find_warnings(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "result", "doubts"),
+    [
+        ("power_limit_w = 200", {"throttled_pct": 90.0, "throttle_reasons": "power cap"}, set()),
+        (
+            "power_limit_w = 200",
+            {"throttled_pct": 90.0, "throttle_reasons": "power cap, heat"},
+            {"throttled"},
+        ),
+        ("sm_clock_limit_mhz = 900", {"throttled_pct": 90.0, "throttle_reasons": "power cap"}, {"throttled"}),
+        ("power_limit_w = 200", {"sm_clock_mhz": 900.0}, set()),
+        ("sm_clock_limit_mhz = 900", {"sm_clock_mhz": 900.0}, set()),
+    ],
+)
+def test_clocks_that_an_asked_for_limit_lowers_are_no_doubt(
+    asked: str, result: dict[str, Any], doubts: set[str]
+) -> None:
+    assert set(find_warnings(case(asked, result=result))) == doubts
 
 
 def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:

@@ -15,6 +15,7 @@ from gpubench.core.findings import (
     LeastCost,
     MeasuredJobGroup,
     NetworkSizeFinding,
+    PowerLimitFinding,
     Remedy,
     SharingFinding,
     SpeedUp,
@@ -395,6 +396,47 @@ def network_sizes() -> Report:
     )  # fmt: skip
 
 
+def power_limits() -> Report:
+    """Three limits of one batch size: 150 W takes least."""
+    figures = {0: (4149, 599_874), 1: (3852, 640_896), 2: (3515, 774_177)}
+    metrics = {
+        "energy_j": (0.775, 0.828),
+        "edp_js": (0.915, 0.907),
+        "epoch_time_s": (1.18, 1.096),
+    }
+    claims = {
+        (row, metric): make_claim(
+            row, 2, ratios[row], low=ratios[row] - 0.01, high=ratios[row] + 0.01, p=0.001, metric=metric
+        )
+        for metric, ratios in metrics.items()
+        for row in (0, 1)
+    }
+    finding = PowerLimitFinding(
+        word="sure", claims=tuple(claims.values()), rows=(0, 1, 2), baseline=2,
+        choice=Choice(row=0, bound=0.031, gains={1: 0.031}, series=(0, 1, 2), is_firm=True),
+        chosen_claims={metric: claim for (row, metric), claim in claims.items() if row == 0},
+    )  # fmt: skip
+    return Report(
+        name="limits",
+        question="",
+        facts=make_facts(fixed={"model": "resnet50", "batch_size": 256}),
+        columns=tuple(map(make_column, ("power_limit_w", "energy_j", "epoch_time_s"))),
+        groups=(
+            RowGroup(
+                head={},
+                rows=make_rows([(150, 599_874, 4149.0), (175, 640_896, 3852.0), (250, 774_177, 3515.0)]),
+            ),
+        ),
+        findings=(finding,),
+        warnings=(),
+        labels={row: {"power_limit_w": limit} for row, limit in enumerate((150, 175, 250))},
+        figures={
+            row: {"energy_j": j, "epoch_time_s": s, "gpu_mem_mib": 9000.0} for row, (s, j) in figures.items()
+        },
+        axis="power_limit_w",
+    )
+
+
 def target() -> Report:
     """h200-until-top1-2026: one seed a row, the last size interrupted."""
     figures: dict[int, Mapping[str, Any]] = {
@@ -477,6 +519,7 @@ REPORTS = {
     "sharing": sharing,
     "pairs": pairs,
     "network_sizes": network_sizes,
+    "power_limits": power_limits,
     "target": target,
     "published": published,
 }

@@ -105,6 +105,33 @@ def test_a_published_log_without_images_shows_epochs_an_hour() -> None:
     assert ring["text"] == "128: 319 epochs an hour"
 
 
+def test_limits_ring_the_answer_in_energy_and_in_time() -> None:
+    report = reports.power_limits()
+    picture = draw_finding(report, report.findings[0])
+    assert picture is not None
+    assert " ".join(picture["title"]["text"]) == "Take 150 W: 22 % less energy for 18 % more time (sure)"
+    assert [[ring["text"] for ring in rings] for rings in find_marks(picture, "point", size=320)] == [
+        ["150 W: 599,874 J"],
+        ["150 W: 4,149 s"],
+    ]
+    energy, time = find_marks(picture, "line")
+    assert energy == time
+    assert [(point["limit"], point["energy_j"], point["epoch_time_s"]) for point in energy] == [
+        (150, 599_874, 4149),
+        (175, 640_896, 3852),
+        (250, 774_177, 3515),
+    ]
+    assert [panel["layer"][0]["encoding"]["y"]["field"] for panel in picture["vconcat"][:2]] == [
+        "energy_j",
+        "epoch_time_s",
+    ]
+    assert all(point["is_sure"] for point in energy)
+    unknown = replace(report.findings[0], word="unknown")
+    assert not any(point["is_sure"] for point in find_marks(draw_finding(report, unknown), "line")[0])
+    one = replace(report, labels={**report.labels, 0: {"power_limit_w": None}, 1: {"power_limit_w": None}})
+    assert draw_finding(one, report.findings[0]) is None
+
+
 def test_networks_are_above_or_below_one_and_the_turn_lies_before_the_first_that_is_faster() -> None:
     picture = draw("h200x2-network-size-2026", "network-size", "network_size")
     networks = {network["name"]: network for network in find_marks(picture, "point")[0]}

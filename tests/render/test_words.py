@@ -9,7 +9,7 @@ import reports
 from reports import make_claim
 
 from gpubench.analyze.report import AFFECTED_COLUMNS, is_weakening_shown_figure
-from gpubench.core.findings import BatchSizeFinding, Remedy, SharingFinding
+from gpubench.core.findings import BatchSizeFinding, LimitAim, Remedy, SharingFinding
 from gpubench.core.report import Report, ReportWarning
 from gpubench.render import words
 from gpubench.schema.doubts import DOUBTS
@@ -59,6 +59,7 @@ NOT_SURE = reports.not_sure()
 ONE_PROCESS = reports.one_process()
 BARE = {"fastest": None, "least_cost": ()}
 NETWORKS = reports.network_sizes()
+LIMITS = reports.power_limits()
 TARGET = reports.target()
 TOP1 = reports.published()
 TOP1_CLAIM = TOP1.findings[1].claims[0]
@@ -110,6 +111,51 @@ FINDINGS = {
     ]),
     "no row at all": ((ONE_PROCESS, BatchSizeFinding(word="unknown")), [
         "No answer.",
+    ]),
+    # Which power limit.
+    "a limit with what it saves and costs": (vary(LIMITS), [
+        "Take 150 W: 22 % less energy for 18 % more time (sure); no other limit takes more than 3 % less energy (95 "
+        "%).",
+    ]),
+    "by energy x time, one of several series": (
+        vary(LIMITS, aim=LimitAim(goal="edp"), label={"batch_size": 64, "gpus": 2}), [
+        "Take 150 W for batch 64 on 2 GPUs: 8 % less energy × time, 22 % less energy for 18 % more time (sure); no "
+        "other limit takes more than 3 % less energy × time (95 %).",
+    ]),
+    "with a bound on time, and nothing that may take less": (
+        vary_choice(LIMITS, {"aim": LimitAim(at_most_slower=0.2)}, bound=0.0, gains={}), [
+        "Take 150 W: 22 % less energy for 18 % more time (sure); no other limit of those at most 20 % slower takes "
+        "less energy (95 %).",
+    ]),
+    "a saving that is likely and a time that is unknown": (
+        vary_choice(LIMITS, {"word": "likely", "chosen_claims": {
+            "energy_j": make_claim(0, 2, 0.775, "likely", metric="energy_j"),
+            "epoch_time_s": make_claim(0, 2, 0.98, "unknown", metric="epoch_time_s"),
+        }}, bound=0.4, is_firm=False), [
+        "Take 150 W: 22 % less energy (likely) for 2 % less time (unknown); another one may take up to 29 % less "
+        "energy (95 %).",
+    ]),
+    "a limit that nothing is known of": (
+        vary_choice(LIMITS, {"word": "unknown", "remedy": Remedy(rounds=5, minutes=3), "chosen_claims": {
+            metric: make_claim(0, 2, 0.775, "unknown", metric=metric) for metric in ("energy_j", "epoch_time_s")
+        }}, bound=0.4, is_firm=False), [
+        "Not sure: 150 W: 22 % less energy for 22 % less time (unknown); another one may take up to 29 % less energy "
+        "(95 %). --rounds 5 (about 3 min more) tells.",
+    ]),
+    "a limit of one process": (
+        vary_choice(LIMITS, {"word": "unknown", "chosen_claims": {
+            metric: make_claim(0, 2, 0.775, "unknown", metric=metric) for metric in ("energy_j", "epoch_time_s")
+        }}, bound=None, is_firm=False), [
+        "Not sure: 150 W: 22 % less energy for 22 % less time (unknown).",
+    ]),
+    "no limit that saves": (vary_choice(LIMITS, {"chosen_claims": {}}, row=2), [
+        "Leave it at 250 W: no lower limit takes less energy (sure).",
+    ]),
+    "none of those that are fast enough, by energy x time": (
+        vary_choice(
+            LIMITS, {"chosen_claims": {}, "word": "unknown", "aim": LimitAim(goal="edp", at_most_slower=0.05)}, row=2
+        ), [
+        "Leave it at 250 W: no lower limit of those at most 5 % slower takes less energy × time (unknown).",
     ]),
     # More devices, and one way against another.
     "speed-ups by how sure they are": (vary(SIZES, 1), [
@@ -525,6 +571,19 @@ BOUNDS_HEAD = "By how much each other size may be faster (95 % for all of them t
 )
 def test_what_the_bound_of_a_choice_rests_on(changes, text):
     assert words.format_bounds(*vary_choice(SIZES, **changes)) == text
+
+
+@pytest.mark.parametrize(
+    ("gains", "text"),
+    [
+        ({1: 0.031}, "175 W up to 3 %; the others take more."),
+        ({}, "all take more."),
+        ({1: 0.25, 2: 0.04}, "175 W up to 20 %, 250 W up to 4 %."),
+    ],
+)
+def test_what_the_bound_of_a_power_limit_rests_on(gains, text):
+    bounds = words.format_bounds(*vary_choice(LIMITS, gains=gains))
+    assert bounds == f"How much less each other limit may take (95 % for all of them together): {text}"
 
 
 def test_naming_twice_as_many_rows_looks_at_twice_as_many_fields():

@@ -36,7 +36,7 @@ class Desk:
     def sweep(self, batches: str = "16,32", **fields: str) -> tuple[list[tuple[int, object]], list[str]]:
         """`gpubench sweep` with these fields: what it launched, and the lines of whole epochs that it said."""
         launcher = Scripted()
-        self._monkeypatch.setattr(command, "make_this_node", lambda: node_of(scripted.computer()))
+        self._monkeypatch.setattr(command, "make_this_node", lambda _: node_of(scripted.computer()))
         self._monkeypatch.setattr(
             Node, "start_fork_server", lambda node, **_: setattr(node, "launcher", launcher)
         )

@@ -205,7 +205,7 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
 ) -> None:
     card = Card(3_000)
     node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
-    monkeypatch.setattr(command, "make_this_node", lambda: node)
+    monkeypatch.setattr(command, "make_this_node", lambda _: node)
     monkeypatch.setattr(Node, "start_fork_server", lambda self, **_: setattr(self, "launcher", card))
     monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
     (tmp_path / "one.toml").write_text(ASKED)

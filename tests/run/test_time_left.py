@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 from group_desk import Desk
+from recorded_meter import RecordedMeter
+
+from gpubench.node.watch.metrics import LATE_S
 
 
 @pytest.fixture
@@ -60,3 +63,18 @@ def test_what_a_unit_took_in_this_sweep_counts_before_all_that_is_stored(desk: D
     work = desk.work(batch_size="16")
     work.add_records(work.records[:1], took_s=42.0)
     assert [(one.seconds, one.known) for one in work.estimate_unit_times(work.plan.units)] == [(42.0, True)]
+
+
+def test_the_wait_for_a_late_meter_is_part_of_each_unit(desk: Desk) -> None:
+    """Of those that were not yet run in this sweep: what these took has it already."""
+    desk.sweep(batch_size="16")
+    lasted(desk, 9.0)
+    work = desk.work(batch_size="16")
+    (plain,) = work.estimate_unit_times(work.plan.units)
+    work.runner.node.meters = [RecordedMeter(metric="rapl_w", is_late=False)]
+    assert work.estimate_unit_times(work.plan.units) == [plain]
+    work.runner.node.meters = [RecordedMeter()]
+    (waits,) = work.estimate_unit_times(work.plan.units)
+    assert waits.seconds == plain.seconds + LATE_S
+    work.add_records(work.records[:1], took_s=42.0)
+    assert work.estimate_unit_times(work.plan.units)[0].seconds == 42.0

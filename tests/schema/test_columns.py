@@ -36,8 +36,11 @@ skipped_images
 sync_every confirm_top1
 round step_error_pct top1_crossing_s top1_crossing
 slurm_job slurm_node slurm_partition memory_limit_mib
-nodes window launch_cpu command settings epoch_pattern metrics until
+nodes window launch_cpu command settings epoch_pattern metrics until power_limit_w sm_clock_limit_mhz
 cpu_probe_ms cpu_speed_pct
+rapl_power_w rapl_energy_j meter_power_w meter_energy_j meter_source
+tflops gb_per_s
+gpu_power_limit_w gpu_default_limit_w gpu_application_clock_mhz gpu_compute_mode gpu_persistence gpu_ecc gpu_pcie
 """
 """All columns of trials.csv, in their order. Another one is added at the end; none is renamed, moved or taken away."""
 EPOCHS_FOR_EVER = """

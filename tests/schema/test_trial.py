@@ -24,6 +24,7 @@ OTHER: dict[str, Any] = {
     "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
     "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one", "command": "python train.py",
     "settings": "depth=2", "epoch_pattern": "Epoch", "metrics": "acc=(.)", "until": "acc=6",
+    "power_limit_w": 200, "sm_clock_limit_mhz": 1200,
 }  # fmt: skip
 REPEAT_FIELDS = select_fields(lambda about: about.repeats)
 """What `derive_config_id` leaves out."""
@@ -157,7 +158,30 @@ def test_a_command_is_told_apart_by_what_it_is_given_alone() -> None:
     assert not {"model", "variant", "strategy", "precision", "window", "epochs"} & told.keys()
 
 
-@pytest.mark.parametrize("fields", [{}, TRAINING, COMMAND])
+LOAD = {"model": "matmul", "batch_size": 512, "precision": "bf16", "gpus": 1, "steps": 20}
+
+
+def test_a_load_is_told_apart_by_what_it_knows_alone() -> None:
+    def identify(**fields: Any) -> str:
+        return derive_config_id(make_trial(LOAD | fields), catalog.NO_IMAGES.make_definition(), "none")
+
+    of_networks = {"variant": "cached", "lr": 0.3, "optimizer": "adam", "epochs": 3, "workers": 4, "ranks": 2}
+    assert identify() == identify(**of_networks)
+    assert make_trial(LOAD) == make_trial(LOAD | of_networks)
+    others: list[dict[str, Any]] = [
+        {"model": "copy"}, {"batch_size": 513}, {"precision": "fp32"}, {"gpus": 2}, {"steps": 21}, {"cpus": 1}
+    ]  # fmt: skip
+    for other in others:
+        assert identify(**other) != identify(), other
+    assert identify(model="copy") == identify(model="copy", precision="fp16")
+    t = make_trial({"model": "nbody", "window": 2.0})
+    assert (t.workload, t.batch_size, t.window) == ("load", catalog.LOADS["nbody"].usual_size, 2.0)
+    assert "precision" not in t.as_json_dict()
+    assert make_trial({"model": "resnet18"}).workload == "training"
+    assert make_trial({"model": "matmul", "command": "a {model}"}).workload == "command"
+
+
+@pytest.mark.parametrize("fields", [{}, TRAINING, COMMAND, LOAD])
 def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
     t = make_trial(fields)
     again = convert_value(json.loads(json.dumps(t.as_json_dict())), Trial)

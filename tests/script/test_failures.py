@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.script.worker import classify_command_failure, describe_exit_code
+from gpubench.script.worker import classify_command_failure, describe_exit_code, find_telling_line
 
 TORCH = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of"
@@ -28,6 +28,20 @@ def test_other_memory_is_none_of_the_gpus(lines: list[str], uses_gpu: bool) -> N
     kind, words = classify_command_failure(lines, uses_gpu=uses_gpu)
     assert kind == "failed"
     assert words == (f"; last line of its output: {lines[-1]}" if lines else "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (["[rank1]: ValueError: no workers", "torch.x.ChildFailedError: ", "====", "a : b", "===="], 0),
+        (["Traceback", "KeyError: 'x'", "cleaning up"], 1),
+        (["nothing", "wrong here", "----"], 1),
+        (["ErrorCount 7", "12"], 1),
+        (["====", "----"], 1),
+    ],
+)
+def test_the_line_that_tells_most_is_quoted(lines: list[str], line: int) -> None:
+    assert find_telling_line(lines) == lines[line]
 
 
 def test_ends_in_words() -> None:

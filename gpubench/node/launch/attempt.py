@@ -11,6 +11,7 @@ from gpubench.basics.stopping import SIGNALS
 from gpubench.node.cgroup import find_oom_kill_counter
 from gpubench.node.launch.fork_server import ForkServer, LaunchStoppedError, collect_events
 from gpubench.node.launch.running_job import RunningJob, call_all_then_raise
+from gpubench.node.watch.metrics import LATE_S
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import LeaderExit, Proceed, RankExit, StopFilling
@@ -53,7 +54,21 @@ def run_attempt(
                     job.forced = INTERRUPTED
 
     call_all_then_raise([train, *(job.end_and_clean_up for job in jobs)])
+    if all(job.has_all_results and not job.forced for job in jobs):
+        _read_late_meters(jobs, should_stop)
     return [job.make_attempt() for job in jobs]
+
+
+def _read_late_meters(jobs: Sequence[RunningJob], should_stop: Callable[[], bool]) -> None:
+    """Goes on reading meters that show late what was drawn. Whoever stops the sweep meanwhile has the trial without."""
+    if not jobs[0].watcher.has_late_meter:  # all jobs have the same
+        return
+    until = time.monotonic() + LATE_S
+    while time.monotonic() < until and not should_stop():
+        for job in jobs:
+            job.watcher.sample_after_trial()
+        wake = min(until, *(job.watcher.next_deadline() for job in jobs))
+        time.sleep(max(0.0, wake - time.monotonic()))
 
 
 def _is_ended_by_stop_signal(job: RunningJob) -> bool:

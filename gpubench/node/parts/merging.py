@@ -264,6 +264,7 @@ def _merge_watched(seen: Sequence[WatchedTrial]) -> WatchedTrial:
         trained_until=max(part.trained_until for part in seen),
         strangers=[line for part in seen for line in part.strangers],
         desktops=[line for part in seen for line in part.desktops],
+        gpu_settings=dict(set.intersection(*(set(part.gpu_settings.items()) for part in seen))),
         max_sm_clock_mhz=min(known) if known and len(known) == len(clocks) else None,
         parts=tuple(seen),
     )

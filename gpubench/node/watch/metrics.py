@@ -29,6 +29,9 @@ ENERGY_FRESH_S = 0.05
 """One epoch's end is the next one's beginning: a reading as young as this serves both. The counter of energy moves
 every 0.1 s."""
 
+LATE_S = 8.0
+"""So long after a trial a meter is still read that shows late what is drawn, with the GPU's power or the CPUs' load."""
+
 Reduce = Callable[[Sequence[float]], float]
 
 
@@ -54,11 +57,13 @@ SM_CLOCK = "sm_clock_mhz"
 THROTTLE = "throttle_mask"
 TEMPERATURE = "temperature_c"
 
+POWER_METRIC = GpuMetric(POWER, nvml_calls.POWER)
+
 RATES: tuple[GpuMetric, ...] = (
     GpuMetric("gpu_util_pct", nvml_calls.UTILISATION, lambda utilisation: utilisation.gpu_pct),
     GpuMetric("gpu_mem_util_pct", nvml_calls.UTILISATION, lambda utilisation: utilisation.memory_pct),
     DEVICE_MEMORY,
-    GpuMetric(POWER, nvml_calls.POWER),
+    POWER_METRIC,
     GpuMetric(SM_CLOCK, nvml_calls.SM_CLOCK),
     GpuMetric(THROTTLE, nvml_calls.THROTTLE),
 )
@@ -74,6 +79,9 @@ CPU_STOLEN = "cpu_stolen_s"
 CPU_TREE = "cpu_tree_s"
 CPU_HOST = "cpu_host_busy_s"
 """Busy seconds of all CPUs of the affinity, where a trial may use fewer of them and none in particular."""
+# Every RATES_S, where a meter is to be aligned and there is no GPU, by whose power it would be.
+CPU_LOAD = "cpu_load_s"
+"""Busy seconds of the CPUs that the trial may run on."""
 # Every ENERGY_S and at the edges of windows.
 ENERGY = "energy_counter_j"
 # Once, after the measured window.

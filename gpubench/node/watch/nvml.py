@@ -5,14 +5,27 @@ NVML must not be carried across a fork: open it in the process that watches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import pynvml
 
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, TEMPERATURE, UTILISATION, NvmlCall
+from gpubench.node.watch.nvml_calls import (
+    CLOCK_RANGE,
+    MEMORY,
+    MIB,
+    POWER,
+    POWER_LIMIT,
+    POWER_RANGE,
+    SETTINGS,
+    TEMPERATURE,
+    UTILISATION,
+    NvmlCall,
+)
+from gpubench.schema.gpu_look import AllowedLimits
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -35,6 +48,10 @@ _PERMANENT = (
 
 class NvmlError(Unmeasured):
     """An NVML call that gave no figure; its text says which call and why."""
+
+
+class NoRightError(NvmlError):
+    """This user may not set that."""
 
 
 class Nvml(Protocol):
@@ -65,6 +82,21 @@ class Nvml(Protocol):
         Each stands for the time since the one before. Seen on an H200: utilisation every 0.2 s and 14 s deep,
         2 ms a call; power every 0.02 s and 2.4 s deep, 0.5 ms a call.
         """
+
+
+class NvmlSetter(Nvml, Protocol):
+    """One that changes GPUs, too. Only who guards what was set before opens it (`gpubench.node.limits`).
+
+    Each call raises NvmlError where the driver refuses it, NoRightError where that is for want of rights.
+    """
+
+    def set_power_limit(self, uuid: str, watts: float) -> None: ...
+
+    def limit_clock(self, uuid: str, lowest_mhz: int, highest_mhz: int) -> None:
+        """Keeps the multiprocessors' clock between these (`nvidia-smi -lgc`)."""
+
+    def free_clock(self, uuid: str) -> None:
+        """Takes that back, whoever asked for it (`nvidia-smi -rgc`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +215,21 @@ class PynvmlNvml:
         return slices
 
 
+class PynvmlSetter(PynvmlNvml):
+    """The real library, as `NvmlSetter`."""
+
+    def set_power_limit(self, uuid: str, watts: float) -> None:
+        limit = pynvml.nvmlDeviceSetPowerManagementLimit
+        _call_nvml("power limit", limit, self._find_handle(uuid), round(watts * 1000))
+
+    def limit_clock(self, uuid: str, lowest_mhz: int, highest_mhz: int) -> None:
+        lock = pynvml.nvmlDeviceSetGpuLockedClocks
+        _call_nvml("clock limit", lock, self._find_handle(uuid), lowest_mhz, highest_mhz)
+
+    def free_clock(self, uuid: str) -> None:
+        _call_nvml("clock limit", pynvml.nvmlDeviceResetGpuLockedClocks, self._find_handle(uuid))
+
+
 _VALUE = {
     pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
     pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
@@ -216,12 +263,46 @@ def explain_lost_gpu(nvml: Nvml, uuid: str) -> str | None:
     return next(lost, _UNCLEAR if is_silent else None)
 
 
+def read_common_settings(nvml: Nvml, uuids: Iterable[str]) -> dict[str, Any]:
+    """Column of `SETTINGS` -> what all of these GPUs are set to; without those in which they differ, or don't tell."""
+    common: dict[str, Any] = {}
+    for column, call in SETTINGS.items():
+        with contextlib.suppress(Unmeasured):
+            if len(answers := {nvml.ask(call, uuid) for uuid in uuids}) == 1:
+                common[column] = answers.pop()
+    return common
+
+
+def read_allowed_limits(nvml: Nvml, uuid: str) -> AllowedLimits:
+    """What may be set on a GPU."""
+    missing: dict[str, str] = {}
+
+    def ask(name: str, call: NvmlCall[T]) -> T | None:
+        try:
+            return nvml.ask(call, uuid)
+        except Unmeasured as reason:
+            missing[name] = str(reason)
+            return None
+
+    return AllowedLimits(
+        power_w=ask("power_w", POWER_LIMIT),
+        power_range_w=ask("power_range_w", POWER_RANGE),
+        clock_range_mhz=ask("clock_range_mhz", CLOCK_RANGE),
+        missing=missing,
+    )
+
+
 def open_nvml() -> Nvml:
     """The real NVML, or a `NoNvml` that carries the reason where there is no driver or library."""
     try:
         return PynvmlNvml()
     except NvmlError as error:
         return NoNvml(str(error))
+
+
+def open_nvml_setter() -> NvmlSetter:
+    """The real NVML, to change GPUs with it. Raises NvmlError where there is no driver or library."""
+    return PynvmlSetter()
 
 
 def _call_nvml(what: str, function: Callable[..., T], *args: Any) -> T:
@@ -241,7 +322,8 @@ def _read_reserved_mib(handle: Any) -> int | None:
 
 
 def _make_nvml_error(what: str, error: pynvml.NVMLError) -> NvmlError:
-    return NvmlError(f"{what}: {error}")
+    kind = NoRightError if error.value == pynvml.NVML_ERROR_NO_PERMISSION else NvmlError
+    return kind(f"{what}: {error}")
 
 
 def _decode_text(value: Any) -> str:

@@ -102,6 +102,22 @@ def _read_compute_mode(handle: Any) -> ComputeMode:
     return _COMPUTE_MODES[mode]
 
 
+def _read_power_range(handle: Any) -> tuple[float, float]:
+    lowest, highest = pynvml.nvmlDeviceGetPowerManagementLimitConstraints(handle)
+    return lowest / 1000, highest / 1000
+
+
+def _read_clock_range(handle: Any) -> tuple[int, int]:
+    memory_mhz = max(pynvml.nvmlDeviceGetSupportedMemoryClocks(handle))
+    clocks = pynvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory_mhz)
+    return int(min(clocks)), int(max(clocks))
+
+
+def _read_pcie(handle: Any) -> str:
+    generation = pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle)
+    return f"gen {generation} x{pynvml.nvmlDeviceGetMaxPcieLinkWidth(handle)}"
+
+
 # ---------------------------------------------------------------- how answers are shown
 
 
@@ -216,10 +232,99 @@ COMPUTE_MODE: NvmlCall[ComputeMode] = NvmlCall(
 )
 """Whom a GPU lets in."""
 
+# ---------------------------------------------------------------- what a GPU is set to
+
+POWER_LIMIT: NvmlCall[float] = NvmlCall(
+    name="power_limit_w",
+    label="power limit",
+    ways=(lambda handle: pynvml.nvmlDeviceGetPowerManagementLimit(handle) / 1000,),
+    idle=700.0,
+    shows=lambda watts: f"{watts:g} W",
+    without="gpu_power_limit_w stays empty, and none can be set",
+    is_column_lost=True,
+)
+"""That somebody has set last; less may be enforced for other reasons."""
+DEFAULT_POWER_LIMIT: NvmlCall[float] = NvmlCall(
+    name="default_power_limit_w",
+    label="default power limit",
+    ways=(lambda handle: pynvml.nvmlDeviceGetPowerManagementDefaultLimit(handle) / 1000,),
+    idle=700.0,
+    shows=lambda watts: f"{watts:g} W",
+    without="gpu_default_limit_w stays empty",
+    is_column_lost=True,
+)
+POWER_RANGE: NvmlCall[tuple[float, float]] = NvmlCall(
+    name="power_range_w",
+    label="power range",
+    ways=(_read_power_range,),
+    idle=(200.0, 700.0),
+    shows=lambda watts: f"{watts[0]:g} to {watts[1]:g} W",
+    without="power_limit_w can't be set",
+)
+CLOCK_RANGE: NvmlCall[tuple[int, int]] = NvmlCall(
+    name="clock_range_mhz",
+    label="clock range",
+    ways=(_read_clock_range,),
+    idle=(345, 1980),
+    shows=lambda mhz: f"{mhz[0]} to {mhz[1]} MHz",
+    without="sm_clock_limit_mhz can't be set",
+)
+"""Of the multiprocessors, with the memory at its fastest."""
+APPLICATION_CLOCK: NvmlCall[float] = NvmlCall(
+    name="application_clock_mhz",
+    label="application clock",
+    ways=(lambda handle: float(pynvml.nvmlDeviceGetApplicationsClock(handle, pynvml.NVML_CLOCK_SM)),),
+    idle=1980.0,
+    shows=lambda mhz: f"{mhz:.0f} MHz",
+    without="gpu_application_clock_mhz stays empty",
+    is_column_lost=True,
+)
+"""Of the multiprocessors. Of clocks that are locked (nvidia-smi -lgc) no call of the driver tells."""
+PERSISTENCE: NvmlCall[bool] = NvmlCall(
+    name="persistence",
+    label="persistence mode",
+    ways=(lambda handle: bool(pynvml.nvmlDeviceGetPersistenceMode(handle)),),
+    idle=True,
+    shows=lambda is_on: "on" if is_on else "off",
+    without="gpu_persistence stays empty",
+    is_column_lost=True,
+)
+ECC: NvmlCall[bool] = NvmlCall(
+    name="ecc",
+    label="ECC",
+    ways=(lambda handle: bool(pynvml.nvmlDeviceGetEccMode(handle)[0]),),
+    idle=True,
+    shows=lambda is_on: "on" if is_on else "off",
+    without="gpu_ecc stays empty",
+    is_column_lost=True,
+)
+"""Error correction of its memory."""
+PCIE: NvmlCall[str] = NvmlCall(
+    name="pcie",
+    label="PCIe",
+    ways=(_read_pcie,),
+    idle="gen 5 x16",
+    shows=lambda link: link,
+    without="gpu_pcie stays empty",
+    is_column_lost=True,
+)
+"""The fastest link that GPU and slot allow: an idle one may be slower."""
+
 CALLS: Mapping[str, NvmlCall[Any]] = {
     call.name: call
     for call in (
         UTILISATION, MEMORY, PROCESSES, DESKTOP, POWER, ENERGY, SM_CLOCK, MAX_SM_CLOCK, THROTTLE, TEMPERATURE,
-        COMPUTE_MODE,
+        COMPUTE_MODE, POWER_LIMIT, DEFAULT_POWER_LIMIT, POWER_RANGE, CLOCK_RANGE, APPLICATION_CLOCK, PERSISTENCE, ECC,
+        PCIE,
     )
 }  # fmt: skip
+SETTINGS: Mapping[str, NvmlCall[Any]] = {
+    "gpu_power_limit_w": POWER_LIMIT,
+    "gpu_default_limit_w": DEFAULT_POWER_LIMIT,
+    "gpu_application_clock_mhz": APPLICATION_CLOCK,
+    "gpu_compute_mode": COMPUTE_MODE,
+    "gpu_persistence": PERSISTENCE,
+    "gpu_ecc": ECC,
+    "gpu_pcie": PCIE,
+}
+"""Column -> what a GPU is set to, whoever has set it."""

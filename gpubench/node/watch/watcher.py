@@ -10,6 +10,7 @@ while ...:                                           # sleep until watcher.next_
     watcher.sample_counters_at_edge(first=True)      # as soon as the child tells of a window's edge
 watcher.sample_final_memory()                        # the child holds still
 watcher.fetch_driver_samples()                       # the child has ended
+watcher.sample_after_trial()                         # for LATE_S more, where it has_late_meter
 watcher.make_watched()                               # of which record/figures.py makes columns
 """
 
@@ -20,11 +21,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
-from gpubench.node.watch.nvml import NoNvml, Nvml
+from gpubench.node.watch.meters.meter import Meter
+from gpubench.node.watch.meters.sampling import MeterReader
+from gpubench.node.watch.nvml import NoNvml, Nvml, read_common_settings
 from gpubench.node.watch.nvml_calls import DESKTOP, ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES, GpuProcesses
 from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import LiveReadings
@@ -59,12 +62,14 @@ class Watcher:
         wall: Clock = time.time,
         *,
         shared_gpus: Collection[str] = (),
+        meters: MeterReader | None = None,
     ) -> None:
         """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
 
         `wall`: seconds since 1970, by which the driver dates its own samples. `shared_gpus`: GPUs that jobs beside it
-        use, too.
+        use, too. `meters`: shared by the watchers of all jobs.
         """
+        self._meters = meters or MeterReader((), clock)
         self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
         self.others: Sequence[Watcher] = ()
         """Those of the jobs beside it."""
@@ -83,6 +88,7 @@ class Watcher:
         self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
+        self._gpu_settings: dict[str, Any] = {}
         self._trained_until = math.inf
         self._memory_due, self._memory_began = math.inf, -math.inf
         """When the memory of the process tree is read next, of work that does not hold still for it."""
@@ -92,7 +98,8 @@ class Watcher:
     # ------------------------------------------------------------ what the runner calls
 
     def sample_before_trial(self) -> None:
-        """Device memory and processes before the trial starts: what is not the trial's."""
+        """What is not the trial's, before it starts: settings of its GPUs, their memory and processes."""
+        self._gpu_settings = read_common_settings(self._nvml, self._gpus)
         for uuid, gpu in self._gpus.items():
             try:
                 self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid)
@@ -124,6 +131,7 @@ class Watcher:
         due = self._schedule.take_due(self._clock())
         if "rates" in due:
             self._sample_gpus(metrics.RATES)
+            self._sample_meters()
             if self._clock() < self._memory_began + CLOSE_LOOK_S and "totals" not in due:
                 self._sample_process_memory()
         if "totals" in due:
@@ -171,6 +179,20 @@ class Watcher:
         self._trained_until = self._clock()
         self.fetch_driver_samples()  # the teardown may last longer than a buffer is deep
         self._take_reading(metrics.TREE_MEMORY, HOST, lambda: self._require_tree().read_pss_mib())
+
+    @property
+    def has_late_meter(self) -> bool:
+        """Whether a meter tells of the trial still when that has ended."""
+        return self._meters.has_late_meter
+
+    def sample_after_trial(self) -> None:
+        """Samples meters, and what they are aligned by, where that is due: the trial has ended."""
+        due = self._schedule.take_due(self._clock()) if self._schedule else []
+        if "rates" in due:
+            self._sample_gpus([metrics.POWER_METRIC])
+            self._sample_meters()
+        if metrics.BUFFER["power_w"].name in due:
+            self._buffers.fetch_new_samples(metrics.BUFFER["power_w"])
 
     def fetch_driver_samples(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
@@ -221,6 +243,8 @@ class Watcher:
             strangers=self._neighbours.stranger_sentences,
             desktops=tuple(self._neighbours.desktops),
             max_sm_clock_mhz=self._read_lowest_max_clock(),
+            gpu_settings=self._gpu_settings,
+            meters=self._meters.add_to(self._samples, is_shared=bool(self.others)),
         )
 
     # ------------------------------------------------------------ readings
@@ -238,6 +262,11 @@ class Watcher:
         for uuid, gpu in self._gpus.items():
             for metric in wanted:
                 self._take_reading(metric.name, gpu, metric.read, self._nvml, uuid)
+
+    def _sample_meters(self) -> None:
+        self._meters.read_all()
+        if self._meters.has_late_meter and not self._gpus:
+            self._take_reading(metrics.CPU_LOAD, HOST, lambda: host.read_cpu_time(self._cpu_ids).busy)
 
     def _sample_energy(self) -> None:
         began = self._clock()
@@ -338,12 +367,15 @@ def make_watchers(
     machine: Machine,
     jobs: Sequence[tuple[Sequence[str], Sequence[int]]],
     clock: Clock = time.monotonic,
+    meters: Sequence[Meter] = (),
 ) -> list[Watcher]:
-    """One for each job, given its GPUs (uuids) and its CPUs. They know each other's processes."""
+    """One for each job, given its GPUs (uuids) and its CPUs. They know each other's processes, and share the meters."""
+    reader = MeterReader(meters, clock)
     users = Counter(uuid for gpu_uuids, _ in jobs for uuid in gpu_uuids)
     shared = {uuid for uuid, count in users.items() if count > 1}
     watchers = [
-        Watcher(nvml, machine, gpu_uuids, cpu_ids, clock, shared_gpus=shared) for gpu_uuids, cpu_ids in jobs
+        Watcher(nvml, machine, gpu_uuids, cpu_ids, clock, shared_gpus=shared, meters=reader)
+        for gpu_uuids, cpu_ids in jobs
     ]
     for watcher in watchers:
         watcher.others = [other for other in watchers if other is not watcher]

@@ -11,6 +11,7 @@ from gpubench.core.findings import (
     DevicesFinding,
     Finding,
     NetworkSizeFinding,
+    PowerLimitFinding,
     SharingFinding,
     TargetFinding,
     VersusFinding,
@@ -25,6 +26,7 @@ KINDS: Mapping[str, str] = {
     "growth": "two batch sizes with their rates, as from --batch-size 16,32",
     "devices": "rows on different numbers of GPUs that may be compared, as from --gpus 1,2,4",
     "networks": "three networks, each on different numbers of GPUs, as in experiments/network-size.toml",
+    "limits": "two power limits with their energy, as from --set power_limit_w=150,200,250",
     "ways": "two ways to do the same work, as from --variant crop-resize,pre-resized",
     "together": "jobs that ran together and alone, as from --copies 1,2",
     "target": "a top-1 to reach, as from --until-top1 60",
@@ -290,6 +292,65 @@ def draw_scaling_panel(rows: Sequence[dict[str, Any]], heading: str, end: float)
         ),
     ]
     return vega.make_panel(layers, rows, width=vega.NARROW, height=DEVICES_ROW_HEIGHT * len(rows) + 10)
+
+
+# ---- limits: energy and time over the power limit, with the limit to take ----
+
+LIMIT_PANELS = {"energy_j": ("energy of an epoch", "J", 200), "epoch_time_s": ("time of an epoch", "s", 130)}
+"""Figure -> what its panel shows, in which unit, and how high that is."""
+
+
+def draw_limits(report: Report, finding: PowerLimitFinding) -> Vega | None:
+    """Energy above, time below, from 0, the answer ringed in both. None for fewer than two limits with a number."""
+    points = [
+        {
+            "limit": report.labels[row]["power_limit_w"],
+            **{name: report.figures[row][name] for name in LIMIT_PANELS},
+            "is_chosen": finding.choice is not None and row == finding.choice.row,
+            "is_sure": finding.word == "sure",
+        }
+        for row in finding.rows
+        if report.labels[row].get("power_limit_w") is not None
+    ]
+    if len(points) < 2:
+        return None
+    panels = [
+        draw_limit_panel(points, name, is_labelled=place == len(LIMIT_PANELS) - 1)
+        for place, name in enumerate(LIMIT_PANELS)
+    ]
+    return vega.compose_finding_picture(report, finding, panels, margin=vega.NUMBERS)
+
+
+def draw_limit_panel(points: Sequence[Row], name: str, *, is_labelled: bool) -> Vega:
+    """One figure over the limits."""
+    title, unit, height = LIMIT_PANELS[name]
+    limits = [point["limit"] for point in points]
+    axis = {**vega.make_x_title("power limit of each GPU, W"), "values": limits} if is_labelled else None
+    room = 0.05 * (max(limits) - min(limits))
+    x = vega.make_number_axis("limit", axis, [min(limits) - room, max(limits) + room])
+    y: Vega = {
+        "field": name,
+        "type": "quantitative",
+        "axis": {**vega.make_y_title(f"{title}, {unit}"), "format": ",", "tickCount": 5},
+    }
+    place = {"x": x, "y": y}
+    fill: Vega = {"value": vega.COLORS[0]}
+    dots = {**place, "fill": vega.make_certainty_fill(fill)}
+    chosen = [
+        {**point, "text": f"{point['limit']:g} W: {words.format_significant(point[name])} {unit}"}
+        for point in points
+        if point["is_chosen"]
+    ]
+    return vega.make_panel(
+        [
+            vega.make_layer("line", place, strokeWidth=2.5, color=vega.COLORS[0]),
+            vega.make_layer("point", dots, size=60, strokeWidth=2, opacity=1, color=vega.COLORS[0]),
+            vega.make_layer("point", place, chosen, size=320, strokeWidth=2, color="black", shape="circle"),
+            vega.make_text_layer(place, chosen, dy=-20, color="black", fontSize=12),
+        ],
+        points,
+        height=height,
+    )
 
 
 # ---- networks: speed-up over the size of networks, and where it turns ----
@@ -812,6 +873,7 @@ DRAWN: Mapping[type[Finding], tuple[str, Callable[[Report, Any], Vega | None]]] 
     BatchSizeFinding: ("growth", draw_growth),
     DevicesFinding: ("devices", draw_devices),
     NetworkSizeFinding: ("networks", draw_networks),
+    PowerLimitFinding: ("limits", draw_limits),
     SharingFinding: ("together", draw_together),
     TargetFinding: ("target", draw_target),
     VersusFinding: ("ways", draw_ways),
@@ -839,6 +901,7 @@ def _draw_each_kind(report: Report, trace: TrialTrace | None) -> Iterator[tuple[
             kind, draw = DRAWN[type(finding)]
             subject = f"{finding.field}-{finding.value}" if isinstance(finding, VersusFinding) else ""
             subject = finding.strategy if isinstance(finding, DevicesFinding) else subject
+            subject = words.name_row(finding.label) if isinstance(finding, PowerLimitFinding) else subject
             yield kind, subject, draw(report, finding)
     yield "energy", "", draw_energy(report)
     yield "breakdown", "", draw_breakdown(report)

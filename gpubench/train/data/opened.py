@@ -36,7 +36,11 @@ def open_data(
     be read.
     """
     if spec.kind == "none":
-        return ResidentBatch(spec, settings, device=device, memory_format=memory_format)
+        every = spec.train_images or SYNTHETIC_IMAGES
+        return ResidentBatch(
+            make_synthetic_batch(spec, settings, device=device, memory_format=memory_format),
+            steps_per_epoch=every // (settings.batch_size * settings.world),
+        )
     source = open_source(spec, "train")
     whole_batch = settings.batch_size * settings.world
     if len(source) < whole_batch:
@@ -159,24 +163,23 @@ class LoadedData:
         return iter(loaders.make_val_loader(self._spec, source, self._settings)) if len(source) else None
 
 
-class ResidentBatch:
-    """A random batch that stays on the device, normalised already, again and again."""
+def make_synthetic_batch(
+    spec: DataSpec, settings: LoaderSettings, *, device: torch.device, memory_format: torch.memory_format
+) -> OnDevice:
+    """A random batch, normalised already."""
+    generator = torch.Generator(device).manual_seed(settings.seed)
+    shape = (settings.batch_size, spec.channels, spec.input_size, spec.input_size)
+    images = torch.randn(shape, device=device, generator=generator)
+    labels = torch.randint(spec.num_classes, shape[:1], device=device, generator=generator)
+    return images.to(memory_format=memory_format), labels
 
-    def __init__(
-        self,
-        spec: DataSpec,
-        settings: LoaderSettings,
-        *,
-        device: torch.device,
-        memory_format: torch.memory_format,
-    ) -> None:
-        generator = torch.Generator(device).manual_seed(settings.seed)
-        shape = (settings.batch_size, spec.channels, spec.input_size, spec.input_size)
-        images = torch.randn(shape, device=device, generator=generator)
-        labels = torch.randint(spec.num_classes, shape[:1], device=device, generator=generator)
-        self._batch = images.to(memory_format=memory_format), labels
-        every = spec.train_images or SYNTHETIC_IMAGES
-        self.steps_per_epoch = every // (settings.batch_size * settings.world)
+
+class ResidentBatch:
+    """Two tensors that stay on the device, again and again."""
+
+    def __init__(self, batch: OnDevice, *, steps_per_epoch: int) -> None:
+        self._batch = batch
+        self.steps_per_epoch = steps_per_epoch
 
     def iterate_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
         return itertools.repeat(self._batch, self.steps_per_epoch)

@@ -62,6 +62,7 @@ def seen(
         baseline_mib={"0": 10.0},
         cpus=cpus,
         cpu_metric=metrics.CPU_BUSY,
+        gpu_settings={"gpu_power_limit_w": 700.0, "gpu_ecc": True, "gpu_pcie": f"x{mib:g}"},
         trained_until=begin + 10,
         skipped=[(metrics.TOTALS_S, [begin + 5])],
     )
@@ -150,6 +151,9 @@ def test_figures_are_of_both_nodes() -> None:
         f"GPU-{T0 - OFFSET:g}": pytest.approx(3000),
     }
     assert found.provenance["cpu_util_pct"]["source"].endswith(", on each of 2 nodes")
+    assert done.watched.gpu_settings == {"gpu_power_limit_w": 700.0, "gpu_ecc": True}, (
+        "what they have in common"
+    )
     # One late reading on each node.
     assert found.provenance["cpu_util_pct"]["gaps"] == 2
     assert found.provenance["gpu_mem_mib"]["gaps"] == 2

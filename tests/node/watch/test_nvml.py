@@ -11,7 +11,16 @@ import pytest
 from fake_nvml import calls_of_the_seam
 
 from gpubench.node.watch import nvml_calls
-from gpubench.node.watch.nvml import NoNvml, Nvml, NvmlError, PynvmlNvml, open_nvml
+from gpubench.node.watch.nvml import (
+    NoNvml,
+    NoRightError,
+    Nvml,
+    NvmlError,
+    PynvmlNvml,
+    PynvmlSetter,
+    open_nvml,
+    read_common_settings,
+)
 from gpubench.node.watch.nvml_calls import CALLS, MIB, NvmlCall
 
 
@@ -62,6 +71,16 @@ def library(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         "nvmlDeviceGetTemperature": lambda *_: 61,
         "nvmlDeviceGetCurrentClocksThrottleReasons": lambda _: 0x24,
         "nvmlDeviceGetComputeMode": lambda _: pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,
+        "nvmlDeviceGetPowerManagementLimit": lambda _: 300_500,
+        "nvmlDeviceGetPowerManagementDefaultLimit": lambda _: 700_000,
+        "nvmlDeviceGetPowerManagementLimitConstraints": lambda _: [200_000, 700_000],
+        "nvmlDeviceGetSupportedMemoryClocks": lambda _: [1593, 2619],
+        "nvmlDeviceGetSupportedGraphicsClocks": lambda _, mhz: [1980, 1965, 345] if mhz == 2619 else [1200],
+        "nvmlDeviceGetApplicationsClock": lambda _, kind: 1830 if kind == pynvml.NVML_CLOCK_SM else 2619,
+        "nvmlDeviceGetPersistenceMode": lambda _: 1,
+        "nvmlDeviceGetEccMode": lambda _: [0, 1],
+        "nvmlDeviceGetMaxPcieLinkGeneration": lambda _: 4,
+        "nvmlDeviceGetMaxPcieLinkWidth": lambda _: 8,
         "nvmlDeviceGetSamples": lambda _, kind, after_us: buffer_of(kind, after_us),
         "nvmlDeviceGetComputeRunningProcesses": lambda _: [
             SimpleNamespace(pid=7, usedGpuMemory=614 * MIB),
@@ -100,6 +119,17 @@ def test_healthy_gpus_are_listed_and_read() -> None:
         == nvml_calls.THROTTLE_REASONS["power cap"] | nvml_calls.THROTTLE_REASONS["heat"]
     )
     assert nvml.ask(nvml_calls.COMPUTE_MODE, "GPU-0") == "exclusive"
+    assert nvml.ask(nvml_calls.POWER_RANGE, "GPU-0") == (200.0, 700.0)
+    assert nvml.ask(nvml_calls.CLOCK_RANGE, "GPU-0") == (345, 1980), "with the memory at its fastest"
+    assert read_common_settings(nvml, ["GPU-0", "GPU-1"]) == {
+        "gpu_power_limit_w": 300.5,
+        "gpu_default_limit_w": 700.0,
+        "gpu_application_clock_mhz": 1830.0,
+        "gpu_compute_mode": "exclusive",
+        "gpu_persistence": True,
+        "gpu_ecc": False,
+        "gpu_pcie": "gen 4 x8",
+    }
     assert nvml.read_driver_samples("GPU-0", "power_w", 0) == [(1000.0, 431.25), (1000.2, 431.25)], (
         "in order, in watts"
     )
@@ -228,3 +258,28 @@ def test_no_driver_is_an_nvml_that_says_why(library: pytest.MonkeyPatch) -> None
         with pytest.raises(NvmlError, match="Driver Not Loaded"):
             read(nvml)
     assert "Driver Not Loaded" in nvml.power_source
+
+
+SETS: dict[str, Callable[[PynvmlSetter], None]] = {
+    "nvmlDeviceSetPowerManagementLimit 1 200500": lambda nvml: nvml.set_power_limit("GPU-1", 200.5),
+    "nvmlDeviceSetGpuLockedClocks 1 345 1200": lambda nvml: nvml.limit_clock("GPU-1", 345, 1200),
+    "nvmlDeviceResetGpuLockedClocks 1": lambda nvml: nvml.free_clock("GPU-1"),
+}
+"""What the library is called with -> how it is asked for."""
+
+
+@pytest.mark.parametrize("called", SETS)
+def test_what_is_set_reaches_the_driver_or_is_refused(library: pytest.MonkeyPatch, called: str) -> None:
+    name, *wanted = called.split()
+    calls: list[list[str]] = []
+    library.setattr(pynvml, name, lambda *given: calls.append([str(value) for value in given]))
+    nvml = PynvmlSetter()
+    SETS[called](nvml)
+    assert calls == [wanted]
+    library.setattr(pynvml, name, _raise(pynvml.NVML_ERROR_NO_PERMISSION))
+    with pytest.raises(NoRightError, match="Insufficient Permissions"):
+        SETS[called](nvml)
+    library.setattr(pynvml, name, _raise(pynvml.NVML_ERROR_UNKNOWN))
+    with pytest.raises(NvmlError, match="Unknown Error") as caught:
+        SETS[called](nvml)
+    assert not isinstance(caught.value, NoRightError)

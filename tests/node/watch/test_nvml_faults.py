@@ -25,7 +25,7 @@ from watched import Clock, make_figures, watch
 from gpubench.node.environment import Machine
 from gpubench.node.watch.idle import sample_gpus_before_sweep
 from gpubench.node.watch.nvml import History, Nvml
-from gpubench.node.watch.nvml_calls import NvmlCall, Utilisation
+from gpubench.node.watch.nvml_calls import SETTINGS, NvmlCall, Utilisation
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.experiment_file import parse_experiment
 from gpubench.plan.options import apply_options
@@ -272,7 +272,8 @@ def faults(got: WatchedFigures, healthy: set[str]) -> list[str]:
 
 
 def test_a_new_call_is_not_forgotten() -> None:
-    assert set(CALLS) - NAMED == {"compute_mode", "desktop", "max_sm_clock_mhz"}
+    settings = {call.name for call in SETTINGS.values()} | {"power_range_w", "clock_range_mhz"}
+    assert set(CALLS) - NAMED == {"desktop", "max_sm_clock_mhz"} | settings
 
 
 def test_the_healthy_machine_is_read_right() -> None:
