@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
+from gpubench.schema.command import NAME
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
 from gpubench.schema.validation import InvalidValueError, convert_type_bounds, convert_value
 
@@ -51,6 +52,11 @@ def check_field_name(name: str, settings: Collection[str] = ()) -> str:
     if name not in KINDS and name not in settings:
         raise make_unknown_name_error("field", name, [*KINDS, *settings])
     return name
+
+
+def check_name_form(name: str) -> str:
+    """`name` if it may be a trial field or a placeholder, whatever the command is. Raises UsageError as above."""
+    return name if NAME.fullmatch(name) else check_field_name(name)
 
 
 def _parse_number(kind: type, text: str | int, field: str) -> Any:
@@ -94,6 +100,7 @@ def parse_field_value(field: str, text: str) -> Any:
     Whether a command has such a setting, `check_known_fields` says.
     """
     text = text.strip()
+    check_name_form(field)
     if not text:
         raise UsageError(f"{field}: a value is missing")
     if field not in KINDS:
@@ -126,6 +133,7 @@ def parse_field_values(field: str, text: str) -> list[Any]:
 def parse_range(field: str, text: str) -> list[Any]:
     """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
     parts = [part.strip() for part in text.split(":")]
+    check_name_form(field)
     if field not in KINDS:
         kind: type = int if all(re.fullmatch(r"-?\d+", part) for part in parts[:2]) else float
         return [format_field_value(value) for value in _list_range(kind, field, text, parts)]
@@ -171,6 +179,7 @@ def format_field_value(value: Any) -> str:
 
 def decode_toml_value(name: str, value: Any) -> Any:
     """A TOML value as the trial field wants it; texts as on the command line where a number or a list may be one."""
+    check_name_form(name)
     if name not in KINDS:
         if isinstance(value, (dict, list)):
             raise UsageError(f"{name} is a single value, or an axis under [axes]")
@@ -205,7 +214,7 @@ def split_assignments(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"{quote_value(part)} is not FIELD=VALUE")
-        field = name.strip().replace("-", "_")
+        field = check_name_form(name.strip().replace("-", "_"))
         if field in texts:
             raise UsageError(f"{field} is given twice in {quote_value(text)}")
         texts[field] = value

@@ -161,3 +161,12 @@ def test_sizes_and_times(parse: Callable[[Any], float], text: Any, number: float
 def test_what_is_no_size_and_no_time_is_refused(parse: Callable[[str], float], text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "1:2:", "3"])
+def test_a_name_that_can_be_no_placeholder_is_refused_in_a_short_line(text: str) -> None:
+    with pytest.raises(UsageError, match=r"unknown field 'x99+…") as refused:
+        values.parse_field_values("x" + "9" * 3000, text)
+    assert len(str(refused.value)) < 1000
+    with pytest.raises(UsageError, match="unknown field 'Depth'"):
+        values.split_assignments("Depth=3")
