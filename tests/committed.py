@@ -25,6 +25,7 @@ NAMES = (
     "h200-copies-steady-2026",
     "h200-cpus-2026",
     "h200-cpus-rounds-2026",
+    "h200-own-script-2026",
     "h200-pairs-2026",
     "h200-pairs-rounds-2026",
     "h200-pairs-steady-2026",

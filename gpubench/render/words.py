@@ -231,8 +231,20 @@ COUNTED = {"gpus": "GPU", "ranks": "process", "nodes": "node"}
 """Fields of which a row has so many."""
 
 
+LONGEST_COMMAND = 78
+"""Signs: it stands on a line by itself then."""
+
+
+def shorten_line(text: str, longest: int) -> str:
+    """A text in one line, with a sign for what is cut."""
+    line = clean_line(text)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
 def name_value(field: str, value: Any) -> str:
     """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
+    if field == "command":
+        return shorten_line(str(value), LONGEST_COMMAND)
     text = format_axis_value(value)
     if field == "batch_size":
         return f"batch {text}"

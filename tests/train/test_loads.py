@@ -90,6 +90,7 @@ def measure_rate_beside(name: str, size: int, dtype: torch.dtype) -> float:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("name", "size", "column", "unit"), [("matmul", 8192, "tflops", 1e12), ("copy", 4096, "gb_per_s", 1e9)]
 )
