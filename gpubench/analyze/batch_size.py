@@ -52,7 +52,7 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
     Nor of known loads, of which it is the size of the problem: another size is other work.
     """
     fields = rows.fields
-    is_target = bool(rows.summary["until_top1"].notna().any())  # who trains to a target asks for that
+    is_target = bool(rows.is_to_target.any())  # who trains to a target asks for that
     is_shared = bool(rows.is_job.any())  # beside groups, trials alone are what jobs are compared with
     if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
         return []

@@ -31,9 +31,7 @@ def list_series(rows: TableRows) -> list[tuple[int, ...]]:
     One that leaves the limit to the card has the card's; where that is not known it comes last. None where jobs share
     GPUs, and to a target.
     """
-    is_asked_otherwise = rows.is_of_tries or bool(
-        rows.is_job.any() or rows.summary["until_top1"].notna().any()
-    )
+    is_asked_otherwise = rows.is_of_tries or bool(rows.is_job.any() or rows.is_to_target.any())
     if FIELD not in rows.varied or is_asked_otherwise:
         return []
     along, _ = rows.fields.encode_series(FIELD, rows.tied if rows.axis == FIELD else ())

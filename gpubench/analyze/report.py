@@ -147,6 +147,7 @@ def collect_heading_facts(table: Table, rows: TableRows) -> HeadingFacts:
     machines = dict.fromkeys(describe_machine(row) for _, row in list_labelled_rows(hardware))
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
+    figures = summary["until"].dropna().unique()
     return HeadingFacts(
         fixed={
             field: table.fixed[field]
@@ -159,6 +160,7 @@ def collect_heading_facts(table: Table, rows: TableRows) -> HeadingFacts:
         is_published=bool((ended["source"] != "measured").all()) if len(ended) else False,
         time_kind="load steps" if summary["model"].isin(LOADS).all() else table.kind,
         target_pct=float(targets[0]) if len(targets) == 1 else None,
+        until=str(figures[0]) if len(figures) == 1 else None,
     )
 
 

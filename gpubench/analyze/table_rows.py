@@ -69,6 +69,11 @@ class TableRows(RowArrangement):
         return pd.Series(self.fields.devices.astype("int64"), index=self.summary.index)
 
     @cached_property
+    def is_to_target(self) -> Mask:
+        """Which rows went on until a top-1, or a figure of a command, was reached."""
+        return (self.summary["until_top1"].notna() | self.summary["until"].notna()).to_numpy()
+
+    @cached_property
     def is_job(self) -> Mask:
         """Which rows are of jobs of groups."""
         return self.summary["group"].notna().to_numpy()

@@ -25,9 +25,10 @@ from gpubench.analyze.table_rows import (
 )
 from gpubench.core.claims import Claim
 from gpubench.core.findings import TargetFinding
+from gpubench.schema.command import list_placeholders
 from gpubench.schema.record import Record
 
-TASK = ("until_top1", "data", "num_classes", "machine")
+TASK = ("until_top1", "until", "data", "num_classes", "machine")
 """Rows that differ in one of these have no target in common."""
 EPOCHS_APART = 2.0
 """Epochs to a target by which two seeds of one configuration may differ."""
@@ -103,9 +104,14 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
                 remedy=find_claims_remedy(
-                    list_unsettled_claims(first), about, rows.round_minutes, rows.seeds, is_of_seeds=True
+                    list_unsettled_claims(first),
+                    about,
+                    rows.round_minutes,
+                    rows.seeds,
+                    is_of_seeds=not is_seedless(rows, int(members.index[0])),
                 ),
-                target_pct=float(members["until_top1"].iloc[0]),
+                target_pct=float(members["until_top1"].fillna(0).iloc[0]),
+                until=str(members["until"].fillna("").iloc[0]),
                 order=tuple(order),
                 as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),
                 unreached=tuple(
@@ -125,21 +131,31 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
 
 
 def split_rows_by_target(summary: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of trials alone that trained until a top-1, by target."""
-    is_asked = summary["until_top1"].notna() & summary["machine"].notna() & summary["group"].isna()
+    """The rows of trials alone that went on until a top-1, or a figure of a command, was reached: by target."""
+    has_target = summary["until_top1"].notna() | summary["until"].notna()
+    is_asked = has_target & summary["machine"].notna() & summary["group"].isna()
     if not is_asked.any():
         return []
     return [part for _, part in summary[is_asked].groupby(list(TASK), sort=False, dropna=False)]
 
 
 def collect_figures_to_target(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
-    """A figure of each seed of the rows all of whose processes reached the target: the lucky ones would flatter."""
+    """A figure of each seed of the rows all of whose processes reached the target: the lucky ones would flatter.
+
+    A command that is given no seed draws another one in each process.
+    """
     figures = rows.collect(rows.ended_processes[metric])
     return {
-        row: average_rounds_by_repeat(figures[row])
+        row: figures[row] if is_seedless(rows, row) else average_rounds_by_repeat(figures[row])
         for row in members.index
         if row in figures and len(figures[row]) == rows.get(row, "repeats")
     }
+
+
+def is_seedless(rows: TableRows, row: int) -> bool:
+    """Whether a row is of a command that is given no seed."""
+    command = rows.get(row, "command")
+    return isinstance(command, str) and "seed" not in list_placeholders(command)
 
 
 def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:

@@ -199,6 +199,9 @@ class TargetFinding(Finding):
 
     question: ClassVar[str] = "target"
     target_pct: float = 0.0
+    """Of top-1; 0 where a command was to reach a figure."""
+    until: str = ""
+    """`acc=60`: that figure; empty: top-1 was to be reached."""
     order: tuple[int, ...] = ()
     """Rows that reached it, the fastest first."""
     as_fast: tuple[int, ...] = ()

@@ -30,6 +30,8 @@ class HeadingFacts:
     time_kind: str
     """`steady rate`, `whole epochs`, `whole run` or `published log`; `load steps` where all rows are of known loads."""
     target_pct: float | None = None
+    until: str | None = None
+    """`acc=60`: the figure that commands were to reach; None where rows differ in it, or nothing was asked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

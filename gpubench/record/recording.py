@@ -33,6 +33,7 @@ from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.codes import REASONS, SOURCES, format_ending
 from gpubench.schema.columns import MEASURED, OF_GROUPS
+from gpubench.schema.epoch_times import WHOLE_RUN
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.gpu_look import PERIOD_S, IdlePower
 from gpubench.schema.missing import Unmeasured
@@ -223,6 +224,8 @@ def merge_measured_columns(
     else:
         why_not = [idle_power.missing[uuid] for uuid in gpu_uuids if uuid in idle_power.missing]
         missing["idle_power_w"] = "; ".join(why_not) or REASONS["no-idle-power"]
+    if result.get("epoch_time_source") == WHOLE_RUN and "time_to_top1_s" in result and "energy_j" in result:
+        result["energy_to_top1_j"] = result["energy_j"]  # the target ended the run
     if "epochs_to_top1" in result and "energy_to_top1_j" not in missing:
         joules = [seen.energy_j_by_epoch.get(e.epoch) for e in ended.epochs[: result["epochs_to_top1"]]]
         known = [j for j in joules if j is not None]

@@ -332,8 +332,14 @@ def name_column(name: str) -> str:
 
 
 def _insert_target(report: Report, heading: str) -> str:
-    target = report.facts.target_pct
-    return heading.format(target=f"{target:g} %" if target is not None else "top-1")
+    target, until = report.facts.target_pct, report.facts.until
+    name = f"{target:g} %" if target is not None else name_figure_target(until) if until else "top-1"
+    return heading.format(target=name)
+
+
+def name_figure_target(until: str) -> str:
+    """`acc 60`, of `acc=60`."""
+    return clean_line(until.replace("=", " "), 60)
 
 
 def describe_ending(report: Report, row: ReportRow) -> str:
@@ -817,7 +823,7 @@ def format_work_bound(group: MeasuredJobGroup) -> str:
 
 def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
     """Who reaches the target first, what the others take, and further sentences."""
-    target = f"{finding.target_pct:g} % top-1"
+    target = name_figure_target(finding.until) if finding.until else f"{finding.target_pct:g} % top-1"
     if not finding.order:
         return [Answer(f"No answer: no row reached {target}")]
     first, *later = finding.order
@@ -830,7 +836,8 @@ def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
     ]
     sentences = []
     if finding.as_fast:
-        sentences.append(f"{_name_sizes_or_rows(report, finding.as_fast)} may be as fast with another seed.")
+        again = "" if finding.until else " with another seed"
+        sentences.append(f"{_name_sizes_or_rows(report, finding.as_fast)} may be as fast{again}.")
     if finding.unreached:
         sentences.append(f"{_name_sizes_or_rows(report, finding.unreached)} did not reach it.")
     if finding.interrupted:
@@ -845,7 +852,7 @@ def _answer_energy_to_target(report: Report, finding: TargetFinding) -> list[Ans
     known = {row: value for row, value in joules.items() if value is not None}
     if len(known) < 2:
         return []
-    head = f"Energy to {finding.target_pct:g} %"
+    head = f"Energy to {name_figure_target(finding.until) if finding.until else f'{finding.target_pct:g} %'}"
     span = format_span((value / 1000 for value in known.values()), format_significant)
     least = finding.least_energy
     if least is None or (finding.energy_word == "unknown" and not finding.costlier):

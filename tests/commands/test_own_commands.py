@@ -197,6 +197,25 @@ def test_a_command_that_has_reached_its_target_is_ended(place: Place) -> None:
     assert record["phases"]["command"] < 1.6, "it was not ended"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "word"), [("", "Batch 2 reaches acc 9 first"), (" {seed}", "Not sure")])
+def test_the_table_says_who_reaches_the_figure_first(place: Place, seed: str, word: str) -> None:
+    """Without a seed each process is another draw; with one, all rounds are of one."""
+    script = f"sleep 0.$((6/{{batch_size}})); echo acc=9; sleep 5; true{seed}"
+    done = place.run(
+        "sweep", "--device", "cpu", "--batch-size", "1,2", "--metric", r"acc=(\d)", "--until", "acc=9",
+        "--", "bash", "-c", script,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Which one reaches the target first?" in done.stdout
+    assert "s to acc 9" in done.stdout
+    assert word in done.stdout
+    rows = trials(place, "bash")
+    assert len(rows) == 6
+    assert (rows["time_to_top1_s"] < rows["epoch_time_s"]).all()
+    assert (rows["epoch_time_s"] < 3).all()
+
+
 def test_a_target_that_was_not_reached_is_told(place: Place) -> None:
     done = place.run(
         "sweep", *ONE_ROUND, "--metric", r"acc=([\d.]+)", "--until", "acc=99",

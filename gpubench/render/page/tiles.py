@@ -118,7 +118,8 @@ def _list_target_tiles(report: Report, finding: TargetFinding) -> Iterator[Tile]
     if not finding.order:
         return
     first, *later = finding.order
-    figures, names = report.figures[first], {"target": f"{finding.target_pct:g} %"}
+    target = words.name_figure_target(finding.until) if finding.until else f"{finding.target_pct:g} %"
+    figures, names = report.figures[first], {"target": target}
     seconds, epochs, joules = (
         figures[name] for name in ("time_to_top1_s", "epochs_to_top1", "energy_to_top1_j")
     )
