@@ -103,8 +103,8 @@ class LimitGuard:
     def _put_back(self) -> str:
         """What the guardian could not, or can no longer: what this can't either, in words; empty where all is done."""
         self._end()
-        left = [left for left in put_back_left_settings() if left.uuid in self._uuids and left.trouble]
-        return "; ".join(f"{gpu.uuid} is not as before ({gpu.trouble}): {gpu.remedy}" for gpu in left)
+        troubled = [gpu for gpu in put_back_left_settings() if gpu.uuid in self._uuids and gpu.trouble]
+        return "; ".join(f"{gpu.uuid} is not as before ({gpu.trouble}): {gpu.remedy}" for gpu in troubled)
 
     def _end(self) -> None:
         """Lets go of the guardian. One that hangs is killed."""

@@ -184,7 +184,7 @@ class Guardian:
 
     def put_all_back(self) -> str:
         """Puts every GPU back as it was; what could not be, in words, and empty where all is."""
-        left = []
+        failures = []
         for kept in self._kept.values():
             for tries_left in reversed(range(TRIES)):
                 try:
@@ -192,10 +192,10 @@ class Guardian:
                     break
                 except (NvmlError, OSError) as error:
                     if not tries_left:
-                        left.append(f"{kept.uuid}: {error}")
+                        failures.append(f"{kept.uuid}: {error}")
                     time.sleep(PAUSE_S)
         self._locks.release()
-        return "; ".join(left)
+        return "; ".join(failures)
 
 
 def list_obstructing_pids(nvml: NvmlSetter, uuid: str) -> list[int]:
@@ -244,10 +244,10 @@ def main() -> None:
         with contextlib.suppress(ConnectionError):
             answer_requests(guardian, control)
     finally:
-        left = guardian.put_all_back()
+        failures = guardian.put_all_back()
         with contextlib.suppress(OSError):  # the sweep may be gone
-            control.send(Refused(reason=left) if left else Done())
-    os._exit(bool(left))
+            control.send(Refused(reason=failures) if failures else Done())
+    os._exit(bool(failures))
 
 
 if __name__ == "__main__":

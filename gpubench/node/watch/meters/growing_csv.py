@@ -74,17 +74,17 @@ class GrowingCsv:
         except OSError as error:
             return [Unmeasured(f"{self._path}: {error.strerror}")]
         arrived = self._clock()
-        told: list[Reading | Unmeasured] = []
+        readings: list[Reading | Unmeasured] = []
         for line in filter(None, lines):
             try:
                 cells = _split_cells(line)
                 if self._layout is not None or not self._take_layout(cells):
-                    told.append(self._parse_reading(cells, arrived))
+                    readings.append(self._parse_reading(cells, arrived))
             except ValueError as error:
-                told.append(Unmeasured(f"{self._path}: {error}"))
+                readings.append(Unmeasured(f"{self._path}: {error}"))
             except Unmeasured as reason:
-                told.append(reason)
-        return _thin_out(told)
+                readings.append(reason)
+        return _thin_out(readings)
 
     # ---- lines ----
 
@@ -179,11 +179,11 @@ def _parse_time(cell: str) -> float:
     raise ValueError(f"no time: {cell[:40]!r}")
 
 
-def _thin_out(told: Sequence[Reading | Unmeasured]) -> list[Reading | Unmeasured]:
+def _thin_out(readings: Sequence[Reading | Unmeasured]) -> list[Reading | Unmeasured]:
     """Readings about PERIOD_S apart or more, each the mean of those that have come in it."""
     kept: list[Reading | Unmeasured] = []
     near: list[Reading] = []
-    for item in told:
+    for item in readings:
         if isinstance(item, Unmeasured):
             kept.append(item)
         elif near and item.at - near[0].at >= 0.9 * PERIOD_S:
