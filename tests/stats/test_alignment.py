@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from gpubench.stats.alignment import MOST_S, StepCurve, align_meter
 
@@ -126,26 +124,21 @@ def test_several_epochs_with_pauses_between() -> None:
     check(trial, (8.0, 13.0), (15.0, 21.0), offset_s=0.1, energy=0.02)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    delay_s=st.floats(0.0, 5.0),
-    period_s=st.sampled_from([0.1, 0.25, 0.5, 1.0]),
-    idle_w=st.floats(20.0, 300.0),
-    load_w=st.floats(10.0, 500.0),
-    lasts_s=st.floats(3.0, 60.0),
-    seed=st.integers(0, 1_000),
-)
-@example(delay_s=5.0, period_s=1.0, idle_w=20.0, load_w=500.0, lasts_s=3.0, seed=1)
-def test_whatever_the_load_energy_is_right_within_2_pct(
-    delay_s: float, period_s: float, idle_w: float, load_w: float, lasts_s: float, seed: int
-) -> None:
-    """The delay is looked for by the worst cases: of 300 drawn at random it was off by more than 0.1 s in one."""
-    end = 2.7 + lasts_s
-    trial = Trial(
-        delay_s=delay_s, period_s=period_s, idle_w=idle_w, load_w=load_w, noise_w=0.01 * load_w,
-        ends=(end,), seed=seed,
-    )  # fmt: skip
-    check(trial, (2.7, end), offset_s=0.3, energy=0.02)
+def test_of_loads_drawn_at_random_energy_is_right_within_2_pct() -> None:
+    """Of 100 the delay is off by more than 0.1 s in two at most."""
+    apart = []
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        load_w, end = random.uniform(10, 500), 2.7 + random.uniform(3, 60)
+        trial = Trial(
+            delay_s=random.uniform(0, 5), period_s=random.choice([0.1, 0.25, 0.5, 1.0]), load_w=load_w,
+            idle_w=random.uniform(20, 300), noise_w=0.01 * load_w, ends=(end,), seed=seed,
+        )  # fmt: skip
+        check(trial, (2.7, end), offset_s=0.3, energy=0.02)
+        alignment = align_meter(trial.meter(), trial.reference())
+        assert alignment is not None
+        apart.append(abs(alignment.delay_s - trial.late_s))
+    assert sum(delay_s > 0.1 for delay_s in apart) <= 2
 
 
 def test_the_uncertainty_is_that_of_many_such_records() -> None:
