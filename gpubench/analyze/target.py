@@ -153,9 +153,9 @@ def collect_figures_to_target(rows: TableRows, members: pd.DataFrame, metric: st
 
 
 def is_seedless(rows: TableRows, row: int) -> bool:
-    """Whether a row is of a command that is given no seed."""
+    """Whether a row is of a command that is given neither its seed nor the number of its repeat."""
     command = rows.get(row, "command")
-    return isinstance(command, str) and "seed" not in list_placeholders(command)
+    return isinstance(command, str) and {"seed", "repeat"}.isdisjoint(list_placeholders(command))
 
 
 def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:

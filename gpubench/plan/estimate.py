@@ -115,12 +115,16 @@ class _MeasuredTrials:
                 self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
 
     def estimate_by_alike(self, t: Trial, guess_s: float) -> TimeEstimate:
-        """As long as the same command or load took, with the same values if there is such a row; else the guess."""
+        """As long as the same command took, or load over the same window: with the same values if there is such a row.
+
+        Else the guess.
+        """
         wanted = t.as_json_dict()
         same = [
             row
             for row in self._others
-            if row.command == t.command and row.asked.get("model") == wanted.get("model")
+            if row.command == t.command
+            and all(row.asked.get(name) == wanted.get(name) for name in ("model", "window", "steps"))
         ]
         alike = [row for row in same if all(row.asked.get(name) == wanted[name] for name in wanted)]
         took_s = [row.took_s or 0.0 for row in alike or same]

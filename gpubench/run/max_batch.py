@@ -73,7 +73,7 @@ def list_max_batch_searches(state: SweepState, whole: Plan | None = None) -> lis
     plan, largest = whole or state.plan, dict[Any, Job]()
     for unit in plan.units:
         job = unit.jobs[0]
-        trains_alone = not (unit.is_group or unit.baseline) and job.trial.command is None
+        trains_alone = not (unit.is_group or unit.baseline) and job.trial.workload == "training"
         if not trains_alone or choose_device(job.trial, plan.device) != "cuda":
             continue
         key = make_memory_chain_key(job.trial, job.variant.make_definition())

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, structs
 
 from gpubench.schema.attempt_ids import parse_folder_id
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
+from gpubench.schema.events import Finite
 from gpubench.schema.trial_fields import FIELDS, TYPES, select_fields
 from gpubench.schema.validation import convert_type_bounds
 
@@ -60,7 +61,7 @@ else:
         for name, column in BY_NAME.items()
     }
     Columns = define_part(
-        "Columns", {**_KINDS, "cpu_ids": list[Count], "gpu_uuids": list[str], "printed": dict[str, Signed]}
+        "Columns", {**_KINDS, "cpu_ids": list[Count], "gpu_uuids": list[str], "printed": dict[str, Finite]}
     )
     Images = define_part(
         "Images",

@@ -62,7 +62,7 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
     @property
     def fields_of_machine(self) -> tuple[str, ...]:
         """The fields that the machine may fill: what a command's placeholders hand over is filled already."""
-        return FIELDS if self.command is None else _FOR_COMMANDS
+        return self.applicable_fields if self.command is None else _FOR_COMMANDS
 
     @property
     def devices(self) -> int:

@@ -495,7 +495,16 @@ def test_no_figure_of_a_command_takes_the_name_of_another_column() -> None:
     """A stored figure, or value of a placeholder, of such a name is left out."""
     folder = committed.load("h200x2-2026")
     assert set(folder.runs.columns) | set(folder.summary.columns) <= TAKEN_NAMES
-    printed = {"printed": {"machine": 1.0, "acc": 2.0}}
+    printed = {"printed": {"machine": 1.0, "acc": 2.0}, "settings": None}
     assert [column.name for column in list_printed_columns(pd.DataFrame([printed]))] == ["acc"]
     settings = pd.DataFrame([{"settings": "machine=a depth=2"}])
     assert [column.name for column in list_setting_columns(settings)] == ["depth"]
+
+
+def test_a_figure_that_is_called_as_another_commands_placeholder_leaves_its_values_alone() -> None:
+    runs = build_runs([
+        make_row(command="a {depth}", settings="depth=aa"),
+        replace(make_row(command="b", settings=None), printed={"depth": 3.0, "acc": 5.0}),
+    ])  # fmt: skip
+    assert runs["depth"].tolist() == ["aa", None]
+    assert [column.name for column in list_printed_columns(runs)] == ["acc"]

@@ -155,3 +155,14 @@ def test_jobs_of_groups_planned_rows_and_trainings_without_a_target_are_not_aske
         row([9.0], until_top1=None),
     ]
     assert answer(make_table(rows)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "is_without"),
+    [(None, False), ("a {lr}", True), ("a {seed}", False), ("a --seed {repeat}", False)],
+)
+def test_a_command_that_is_given_neither_seed_nor_repeat_is_without_a_seed(
+    command: str | None, *, is_without: bool
+) -> None:
+    table = make_table([row([10.0], command=command)])
+    assert target.is_seedless(table, 10) == is_without

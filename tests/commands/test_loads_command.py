@@ -214,3 +214,13 @@ def test_the_list_tells_what_sizes_are_of(place: Place) -> None:
         "bodies",
     ):
         assert words in told
+
+
+def test_what_was_measured_of_a_load_is_read_back(place: Place) -> None:
+    ask = ("sweep", *BASE, "--model", "copy", "--batch-size", "1", "--steps", "5")
+    assert place.run(*ask).returncode == 0
+    (record,) = records(place)
+    assert record["resolved"].keys().isdisjoint(("num_classes", "input_size", "workers", "train_images"))
+    table = place.run("table", "results/loads", trains=False)
+    assert (table.returncode, table.stderr) == (0, "")
+    assert "started" not in place.run(*ask, trains=False).stderr

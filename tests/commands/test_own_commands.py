@@ -532,3 +532,11 @@ def test_the_plan_alone_runs_nothing(place: Place) -> None:
         "batch_size=32",
     ]
     assert not Path(place.home / "16").exists()
+
+
+def test_a_figure_of_any_size_is_read_back(place: Place) -> None:
+    script = ("--", "bash", "-c", "echo loss=3e20")
+    done = place.run("sweep", *ONE_ROUND, "--metric", r"loss_seen=loss=(\S+)", *script)
+    assert done.returncode == 0, done.stderr
+    told = place.run("table", "results/bash")
+    assert (told.returncode, told.stderr) == (0, "")

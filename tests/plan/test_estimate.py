@@ -78,6 +78,8 @@ def test_a_load_takes_its_window_or_what_it_took_before() -> None:
     ]  # fmt: skip
     assert estimate(make_trial(asked), HERE, rows) == TimeEstimate(9.0, True)
     assert estimate(make_trial(asked | {"batch_size": 1}), HERE, rows) == TimeEstimate(10.0, True)
+    longer = estimate(make_trial(asked | {"window": 300.0}), HERE, rows)
+    assert (longer.known, longer.seconds) == (False, START_S["cuda"] + WARM_UP_S + 300.0)
 
 
 @pytest.mark.parametrize(

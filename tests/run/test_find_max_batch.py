@@ -228,3 +228,10 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
     assert capsys.readouterr().err.splitlines()[-1:] == edge_lines
+
+
+def test_a_load_is_not_tried_for_its_size_is_its_work(tmp_path: Path) -> None:
+    asked = parse_experiment('name = "l"\n[fixed]\nmodel = "matmul"\n[axes]\nbatch_size = [64, 128]', "l")
+    plan = expand_experiment(asked, device="cuda", sources=DiskSources())
+    with pytest.raises(UsageError, match="no trial of this plan trains by itself"):
+        list_max_batch_searches(sweep_of(plan, tmp_path / "x", scripted.computer(gpus=1)))
