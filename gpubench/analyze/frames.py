@@ -147,11 +147,13 @@ def _collect_settings(runs: Runs) -> dict[Column, list[str | None]]:
 
 
 def list_printed_columns(runs: Runs) -> list[Column]:
-    """The columns of figures that commands printed, in order of first appearance.
+    """The columns of figures that were looked for in commands' output, in order of first appearance.
 
     None of one that is called as a placeholder of another command is: rows are told apart by that.
     """
-    names = dict.fromkeys(name for figures in runs["printed"] for name in figures)
+    asked = runs["metrics"].dropna().unique()
+    names = dict.fromkeys(line.partition("=")[0] for patterns in asked for line in patterns.splitlines())
+    names |= dict.fromkeys(name for figures in runs["printed"] for name in figures)
     taken = TAKEN_NAMES | {column.name for column in list_setting_columns(runs)}
     return [make_printed_column(name) for name in names if name not in taken]
 

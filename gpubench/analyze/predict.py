@@ -60,7 +60,7 @@ SAME_KERNELS = tuple(
 )
 """What rows have in common whose GPUs do the same for an image."""
 NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
-KINDS = ("steady rate", "whole epochs", "published log")
+KINDS = ("steady rate", "whole epochs", "whole run", "load steps", "published log")
 """Kinds of time; what this version measures goes first."""
 SLICING = 0.115
 """Part of a GPU's time that goes to switching between the processes that share it, where they take turns.

@@ -66,7 +66,10 @@ def make_command_rows(events: Sequence[Event], end: CommandEnded | None, t: Tria
     """A row each epoch that the command told of; where it told of none, one of its whole run, once that has ended."""
     epochs = [event for event in events if isinstance(event, EpochEnded)]
     if not epochs:
+        # One that reached its target within its first epoch has neither an epoch nor a whole run to compare.
         if end is None or end.epochs_from is not None:
+            return []
+        if t.until is not None and any(isinstance(event, EpochBegan) for event in events):
             return []
         return [WindowRow(epoch=0, warmup=False, t0=end.began, t1=end.at, epoch_time_s=end.at - end.began)]
     asked = t.warmup_epochs if t.warmup_epochs is not None else 1
@@ -86,9 +89,11 @@ def make_command_rows(events: Sequence[Event], end: CommandEnded | None, t: Tria
 def _add_command_figures(outcome: Outcome, t: Trial, events: Sequence[Event], end: CommandEnded) -> Outcome:
     """The columns of time, and the figures that were looked for."""
     times = [row.epoch_time_s for row in outcome.counted]
-    result: dict[str, Any] = {"epoch_time_s": statistics.median(times)}
+    result: dict[str, Any] = {"epoch_time_s": statistics.median(times)} if times else {}
     missing: dict[str, str] = {}
-    if end.epochs_from is None:
+    if not times:
+        missing |= dict.fromkeys(("epoch_time_s", "epochs_measured"), REASONS["first-epoch"])
+    elif end.epochs_from is None:
         result["epoch_time_source"] = WHOLE_RUN
         missing |= dict.fromkeys(("epochs_measured", "epoch_time_iqr_s"), REASONS["whole-run"])
     else:
@@ -98,21 +103,22 @@ def _add_command_figures(outcome: Outcome, t: Trial, events: Sequence[Event], en
             result["epoch_time_iqr_s"] = high - low
         else:
             missing["epoch_time_iqr_s"] = NO_SPREAD
-    if t.train_images is not None:
+    if t.train_images is not None and times:
         result["images_per_epoch"] = t.train_images
         result["images_per_s"] = t.train_images / result["epoch_time_s"]
     else:
         missing |= dict.fromkeys(("images_per_epoch", "images_per_s"), REASONS["no-images"])
     seen = [event for event in events if isinstance(event, MetricSeen)]
-    if latest := {event.name: event.value for event in seen}:
-        result["printed"] = latest
+    latest = {event.name: event.value for event in seen}
+    if printed := {name: value for name, value in latest.items() if value is not None}:
+        result["printed"] = printed
     columns, why_not = compute_time_to_target(t, list_epoch_begins(events, end), seen, end)
     return replace(
         outcome,
         result=result | columns,
         missing=missing | why_not,
         phases={
-            "before_epochs": outcome.epochs[0].t0 - end.began,
+            "before_epochs": min([row.t0 for row in outcome.epochs], default=end.at) - end.began,
             "command": end.at - end.began,
             "reading": end.reading_s,
         },
@@ -138,8 +144,8 @@ def compute_time_to_target(
     if t.until is None:
         return {}, dict.fromkeys(TO_TARGET, REASONS["no-command-target"])
     target = parse_metric_target(t.until, [pattern.name for pattern in parse_metric_patterns(t.metrics)])
-    values = [event for event in seen if event.name == target.name]
-    reached = next((event for event in values if event.value >= target.value), None)
+    values = [event for event in seen if event.name == target.name and event.value is not None]
+    reached = next((event for event in values if (event.value or 0.0) >= target.value), None)
     if reached is None:
         why = (
             format_reason("command-target-missed", target.name, f"{values[-1].value:g}", f"{target.value:g}")

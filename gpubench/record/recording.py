@@ -121,7 +121,7 @@ def make_records(
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
     culprit = next((job for job in jobs if job.status == "oom" and job.ended.status == "ok"), None)
     slow = next((job for job in jobs if job.status == "ok" and not job.ended.counted), None)
-    if culprit is None and slow is not None:
+    if culprit is None and slow is not None and slow.tried.job.trial.command is None:
         culprit = _evaluate_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
         jobs = [culprit if job is slow else job for job in jobs]
     if culprit is not None and len(jobs) > 1:

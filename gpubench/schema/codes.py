@@ -80,6 +80,7 @@ REASONS: Mapping[str, str] = {
     "load": "a known load has none: it trains no network",
     "other-work": "the work of this load is not counted in {}",
     "whole-run": "the command's whole run was measured, not its epochs",
+    "first-epoch": "what was to be reached was reached within the first epoch",
     "no-images": "nobody said how many images an epoch of the command has (--images)",
     "no-command-target": "nothing was to be reached (--until)",
     "command-target-missed": "{} was {} in the end, not {}",

@@ -205,7 +205,8 @@ class MetricSeen(RankMessage, frozen=True, kw_only=True, tag="metric"):
     """A command has printed a figure that is looked for."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_]{0,39}\Z")]
-    value: Finite
+    value: Finite | None
+    """None: what it printed last was no number."""
     at: Number
 
 

@@ -101,7 +101,8 @@ class MetricReader:
     """The latest value of each figure that is looked for."""
 
     patterns: Sequence[MetricPattern]
-    latest: dict[str, float] = field(default_factory=dict)
+    latest: dict[str, float | None] = field(default_factory=dict)
+    """None: what was printed last is no number."""
     _compiled: dict[str, LinePattern] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,14 +110,14 @@ class MetricReader:
 
     def find_values(self, text: str) -> list[tuple[str, float]]:
         """Name and value of the figures in these lines, in their order by name; what is no number is passed over."""
-        found = []
+        values = []
         for name, pattern in self._compiled.items():
             for match in pattern.find_in_lines(text):
                 value = parse_figure(match[1])
+                self.latest[name] = value  # a figure that is lost has no earlier one in its place
                 if value is not None:
-                    found.append((name, value))
-                    self.latest[name] = value
-        return found
+                    values.append((name, value))
+        return values
 
     def cut_behind_target(self, text: str, target: MetricTarget) -> str:
         """The lines up to the first one in which the target is reached; all where none is."""

@@ -363,7 +363,7 @@ class CommandListener:
         for name, value in self._runner.metrics.latest.items():
             self._tell_metric(name, value, now)
 
-    def _tell_metric(self, name: str, value: float, at: float) -> None:
+    def _tell_metric(self, name: str, value: float | None, at: float) -> None:
         self._runner.channel.send(MetricSeen(rank=self._runner.rank, name=name, value=value, at=at))
 
     def _read_marks(self) -> None:

@@ -346,7 +346,7 @@ def test_a_damaged_group_is_measured_again_as_a_whole(place: Home) -> None:
 def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     place: Home, server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpubench.node.node.ForkServer", lambda _: server)
+    monkeypatch.setattr("gpubench.node.node.ForkServer", lambda _, **__: server)
     monkeypatch.setattr(server, "close", lambda: None)  # other tests go on with it
     path, plan = place.record(16), place.plan("other")
     damage(path, FILES["fifo"])

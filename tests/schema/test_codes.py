@@ -117,7 +117,7 @@ def jobs(folder: Path) -> Iterator[dict[str, Any]]:
 def test_what_committed_records_say_is_said_as_before(name: str) -> None:
     """Encoded and decoded; of all reasons at most a tenth keep words of their own."""
     words = total = before_bytes = after_bytes = 0
-    for job in jobs(committed.folder(name)):
+    for job in map(decode_record, jobs(committed.folder(name))):
         ending = codes.format_ending(job["status"], job.get("reason", ""))
         for reason in job.get("missing", {}).values():
             coded = encode_reason(reason, ending)

@@ -98,7 +98,7 @@ def test_figures_are_the_last_of_their_names() -> None:
         ("loss", 0.5),
     ]
     assert reader.find_values("loss=nan") == []
-    assert reader.latest == {"acc": 21.5, "loss": 0.5}
+    assert reader.latest == {"acc": 21.5, "loss": None}, "what is lost is no earlier figure"
 
 
 @pytest.mark.parametrize(
