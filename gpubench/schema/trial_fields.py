@@ -581,7 +581,7 @@ class TrialFields:
             heading="limit W",
             phrase="power limit {} W",
         ),
-        FieldRules(added=True, memory="keeps", for_commands=True),
+        FieldRules(added=True, memory="keeps", for_commands=True, for_loads=True),
     ] = None
     sm_clock_limit_mhz: Annotated[
         PositiveInt | None,
@@ -593,7 +593,7 @@ class TrialFields:
             heading="clock limit MHz",
             phrase="clocks up to {} MHz",
         ),
-        FieldRules(added=True, memory="keeps", for_commands=True),
+        FieldRules(added=True, memory="keeps", for_commands=True, for_loads=True),
     ] = None
 
 
