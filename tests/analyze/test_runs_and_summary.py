@@ -495,8 +495,8 @@ def test_no_figure_of_a_command_takes_the_name_of_another_column() -> None:
     """A stored figure, or value of a placeholder, of such a name is left out."""
     folder = committed.load("h200x2-2026")
     assert set(folder.runs.columns) | set(folder.summary.columns) <= TAKEN_NAMES
-    printed = {"printed": {"machine": 1.0, "acc": 2.0}, "settings": None}
-    assert [column.name for column in list_printed_columns(pd.DataFrame([printed]))] == ["acc"]
+    printed = {"printed": {"machine": 1.0, "acc": 2.0}, "settings": None, "metrics": "typo=(.)"}
+    assert [column.name for column in list_printed_columns(pd.DataFrame([printed]))] == ["typo", "acc"]
     settings = pd.DataFrame([{"settings": "machine=a depth=2"}])
     assert [column.name for column in list_setting_columns(settings)] == ["depth"]
 
