@@ -226,10 +226,13 @@ class MeasuredColumns:
     top1_pct: Amount | None = column("%", "top-1 on the validation split after the last epoch", "top-1 %", 1)
     loss: Loss | None = column("", "cross-entropy on the validation split, after the last epoch", "loss")
     epochs_to_top1: Count | None = column(
-        "", "epochs trained until `until_top1` was reached", "epochs to {target}"
+        "", "epochs trained until `until_top1`, or a command's `until`, was reached", "epochs to {target}"
     )
     time_to_top1_s: Amount | None = column(
-        "s", "training until `until_top1` was reached: first epoch included, evaluation not", "s to {target}"
+        "s",
+        "training until `until_top1` was reached: first epoch included, evaluation not; of a command until its `until` "
+        "was, from its first epoch's begin or its own",
+        "s to {target}",
     )
     energy_to_top1_j: Amount | None = column(
         "J", "energy of all its GPUs in `time_to_top1_s`", "J to {target}"
