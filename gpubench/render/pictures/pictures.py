@@ -326,13 +326,13 @@ def draw_limit_panel(points: Sequence[Row], name: str, *, is_labelled: bool) -> 
     title, unit, height = LIMIT_PANELS[name]
     limits = [point["limit"] for point in points]
     axis = {**vega.make_x_title("power limit of each GPU, W"), "values": limits} if is_labelled else None
-    room = 0.05 * (max(limits) - min(limits))
+    room = 0.15 * (max(limits) - min(limits))  # for words around the first and the last
     x = vega.make_number_axis("limit", axis, [min(limits) - room, max(limits) + room])
-    y: Vega = {
-        "field": name,
-        "type": "quantitative",
-        "axis": {**vega.make_y_title(f"{title}, {unit}"), "format": ",", "tickCount": 5},
-    }
+    y = vega.make_number_axis(
+        name,
+        {**vega.make_y_title(f"{title}, {unit}"), "format": ",~r", "tickCount": 5},
+        [0, 1.3 * max(point[name] for point in points)],  # room for the answer's words
+    )
     place = {"x": x, "y": y}
     fill: Vega = {"value": vega.COLORS[0]}
     dots = {**place, "fill": vega.make_certainty_fill(fill)}
