@@ -148,7 +148,7 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
         if check is not check_runs_kept and not len(audited.ok):
             observations = [observe("not decidable", "nothing-ok")]
         elif check in ABOUT_TRAININGS and not len(trainings.ok):
-            observations = [observe("not decidable", "commands-alone")]
+            observations = [observe("not decidable", "no-trainings")]
         elif check in ABOUT_ROWS_ALONE and not len(trainings.alone):
             observations = [observe("not decidable", "none-alone")]
         else:  # what is of no row was not observed
@@ -184,10 +184,10 @@ def make_audit_data(folder: Folder) -> AuditData:
 
 
 def select_trainings(audited: AuditData) -> AuditData:
-    """The same without users' own commands: what these train, on which images and how long, nobody knows."""
+    """The same without known loads and users' own commands: of what these train nothing is known."""
 
     def select(rows: pd.DataFrame) -> Any:
-        return rows[rows["command"].isna()]
+        return rows[rows["command"].isna() & ~rows["model"].isin(LOADS)]
 
     tables = [
         replace(
@@ -538,8 +538,7 @@ def _collect_image_facts(runs: Runs, name: str) -> pd.Series[float]:
 def check_input_included(audited: AuditData) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
-    is_training = ok["command"].isna() & ~ok["model"].isin(LOADS)
-    files = ok["image_files"].mask(is_field_inferred(ok, "variant") | ~is_training)
+    files = ok["image_files"].mask(is_field_inferred(ok, "variant"))
     codes = EncodedFields.from_frame(ok).codes
     work = combine_codes(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()
@@ -616,5 +615,5 @@ ABOUT_TRAININGS = (
     check_accuracy_while_scaling, check_accuracy_reported, check_whole_epochs, check_input_included,
     check_same_run_accuracy, check_sensible_sizes, check_ended_by_epochs,
 )  # fmt: skip
-"""Users' own commands are not asked for these."""
+"""Known loads and users' own commands are not asked for these."""
 ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run_accuracy)

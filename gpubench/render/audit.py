@@ -38,7 +38,7 @@ RULES: Mapping[int, tuple[str, str]] = {
 SENTENCES: Mapping[str, str] = {
     "nothing-ok": "no trial ended ok (gpubench sweep)",
     "none-alone": "every row ran beside others; only rows alone are judged",
-    "commands-alone": "every row ran a command: what it trains, on which images and how long, it does not tell",
+    "no-trainings": "no row is of a training by gpubench itself",
     "untimed": "no row has a time",
     "top1-falls": "with a larger batch or more devices top-1 falls in {rows}, by up to {fall} points (95 %: {low} to "
     "{high}): times of unlike trainings (--until-top1 N times training to equal accuracy)",

@@ -78,6 +78,11 @@ def test_the_rate_is_what_the_arithmetic_gives_over_the_time_of_a_step(place: Pl
     assert "steps/s" in told
     assert "images/s" not in told
     assert "precision" not in done.stderr.partition("model=copy")[2].partition("started")[0]
+    rules = [json.loads(line) for line in place.run("audit", "--json", trains=False).stdout.splitlines()]
+    unasked = [rule for rule in rules if "a training by gpubench itself" in json.dumps(rule)]
+    assert [(rule["number"], rule["verdict"]) for rule in unasked] == [
+        (number, "not decidable") for number in (1, 2, 5, 6, 8, 9, 10)
+    ]
 
 
 def test_a_load_beside_a_training_is_measured_while_both_run(place: Place) -> None:
@@ -132,8 +137,8 @@ def test_a_load_beside_a_training_is_measured_while_both_run(place: Place) -> No
     assert page.returncode == 0, page.stderr
     assert "matmul" in (place.home / "page.html").read_text()
     audited = place.run("audit", "a", trains=False)
-    assert "a resident batch in 2 of 4 rows" in " ".join(audited.stdout.split()), (
-        "lenet's; a load reads nothing"
+    assert "a resident batch in 2 of 2 rows" in " ".join(audited.stdout.split()), (
+        "lenet's: loads are not asked"
     )
 
     again = place.run(*command, "--out", "a", "--json")
