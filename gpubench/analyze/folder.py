@@ -21,6 +21,8 @@ from gpubench.analyze.frames import (
     Summary,
     build_runs,
     is_epoch_time_scattered,
+    list_printed_columns,
+    list_setting_columns,
     number_runs_by_configuration,
 )
 from gpubench.analyze.series import EncodedFields
@@ -43,7 +45,7 @@ from gpubench.results.rows import make_row
 from gpubench.results.store import Results
 from gpubench.schema.catalog import RATE_UNITS
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import OF_GROUPS, TRIAL
+from gpubench.schema.columns import OF_GROUPS, TRIAL, Column
 from gpubench.schema.doubts import SLOW_CPU_PCT
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
@@ -585,6 +587,19 @@ def make_table_csv_rows(folder: Folder) -> Summary:
     summary = folder.summary
     names = {number: table.name for number, table in enumerate(folder.tables)}
     return summary.assign(experiment=summary["table"].map(names), status=summary["endings"])
+
+
+def list_columns_of_commands(folders: Sequence[Folder]) -> dict[str, Column]:
+    """The columns that users named in any of these folders: settings of commands, and figures that these printed.
+
+    One that holds text anywhere holds text.
+    """
+    columns: dict[str, Column] = {}
+    for list_columns in (list_setting_columns, list_printed_columns):
+        for column in (column for folder in folders for column in list_columns(folder.runs)):
+            if column.name not in columns or column.holds is str:
+                columns[column.name] = column
+    return columns
 
 
 def list_table_csv_columns(folders: Sequence[Folder]) -> list[str]:

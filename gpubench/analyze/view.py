@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class RowCondition:
 
     text: str
     """As it was given."""
-    column: str
+    column: Column
     sign: str
     values: tuple[Any, ...]
     """Any of which the row's may be; with `!=` none of which. Of one type with the column's values."""
@@ -69,7 +70,7 @@ class TableView:
     """Whether each figure of table.csv that any row has is shown."""
     where: tuple[RowCondition, ...] = ()
     """All of which must be met."""
-    sort: tuple[tuple[str, bool], ...] = ()
+    sort: tuple[tuple[Column, bool], ...] = ()
     """Columns, the first of which counts first, and whether each goes downward."""
 
     @property
@@ -90,8 +91,8 @@ class TableView:
         rows = summary
         for condition in self.where:
             rows = rows[condition.test_rows(rows)]
-        for name, is_downward in reversed(self.sort):
-            order = get_comparable_column(rows, name).sort_values(ascending=not is_downward, kind="stable")
+        for column, is_downward in reversed(self.sort):
+            order = get_comparable_column(rows, column).sort_values(ascending=not is_downward, kind="stable")
             rows = rows.loc[order.index]
         return [int(label) for label in rows.index]
 
@@ -99,7 +100,7 @@ class TableView:
         """What a report says of it; None where all rows are shown in their own order."""
         if not (self.where or self.sort):
             return None
-        order = tuple(f"{name}{' downward' * is_downward}" for name, is_downward in self.sort)
+        order = tuple(f"{column.name}{' downward' * is_downward}" for column, is_downward in self.sort)
         where = tuple(clean_line(condition.text) for condition in self.where)
         return RowSelection(rows=rows, total=total, where=where, sort=order)
 
@@ -108,10 +109,14 @@ WHOLE = TableView()
 """The usual columns of all rows."""
 
 
-def get_comparable_column(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
-    """A column as it is compared: numbers as they are, lists as text (`0+1`)."""
-    values = summary[SHOWN_AS.get(name, name)]
-    if find_column_kind(TABLE_BY_NAME[name]) in ("number", "whole", "yes or no"):
+def get_comparable_column(summary: pd.DataFrame, column: Column) -> pd.Series[Any]:
+    """A column as it is compared: numbers as they are, lists as text (`0+1`).
+
+    Empty where other folders' commands alone have it.
+    """
+    name = SHOWN_AS.get(column.name, column.name)
+    values = summary[name] if name in summary else pd.Series(np.nan, index=summary.index, dtype=object)
+    if find_column_kind(column) in ("number", "whole", "yes or no"):
         return values
     return values.map(format_cell, na_action="ignore").astype(object)
 
@@ -119,22 +124,25 @@ def get_comparable_column(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
 # ---- from text ----
 
 
-def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str | None = None) -> TableView:
-    """What these options ask for. Raises UsageError."""
+def parse_view(
+    columns: str | None = None,
+    where: Sequence[str] = (),
+    sort: str | None = None,
+    of_commands: Mapping[str, Column] = MappingProxyType({}),
+) -> TableView:
+    """What these options ask for. `of_commands`: columns that users named, by name. Raises UsageError."""
+    known = {**TABLE_BY_NAME, **of_commands}
     names = split_signed_names(columns)
     for name, is_minus in names:
         if name not in (REMOVABLE if is_minus else (ALL,)):
-            find_column(name)
+            find_column(name, known)
     added = [name for name, is_minus in names if not is_minus]
-    order = split_signed_names(sort)
-    for name, _ in order:
-        find_column(name)
     return TableView(
         added=tuple(name for name in added if name != ALL),
         removed=frozenset(name for name, is_minus in names if is_minus),
         has_all_columns=ALL in added,
-        where=tuple(parse_condition(text) for text in where),
-        sort=order,
+        where=tuple(parse_condition(text, known) for text in where),
+        sort=tuple((find_column(name, known), is_minus) for name, is_minus in split_signed_names(sort)),
     )
 
 
@@ -144,14 +152,14 @@ def split_signed_names(text: str | None) -> tuple[tuple[str, bool], ...]:
     return tuple((word.removeprefix("-").strip(), word.startswith("-")) for word in words)
 
 
-def find_column(name: str) -> Column:
+def find_column(name: str, known: Mapping[str, Column]) -> Column:
     """The column of this name. Raises UsageError where there is none."""
-    if name not in TABLE_BY_NAME:
-        raise make_unknown_name_error("column", name, TABLE_BY_NAME)
-    return TABLE_BY_NAME[name]
+    if name not in known:
+        raise make_unknown_name_error("column", name, known)
+    return known[name]
 
 
-def parse_condition(text: str) -> RowCondition:
+def parse_condition(text: str, known: Mapping[str, Column]) -> RowCondition:
     """`batch_size>=64`, `variant=cached,synthetic`. Raises UsageError."""
     parts = CONDITION.fullmatch(text)
     if parts is None or not parts[3].strip():
@@ -159,12 +167,12 @@ def parse_condition(text: str) -> RowCondition:
             f"--where: {quote_value(text)} is no condition; write one such as 'batch_size>=64' in quotes"
         )
     name, sign, value = map(str.strip, parts.groups())
-    column = find_column(name)
+    column = find_column(name, known)
     words = [word.strip() for word in value.split(",")]
     if len(words) > 1 and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {quote_value(text)}: several values go with = and != alone")
     values = tuple(parse_condition_value(word, column, sign) for word in words)
-    return RowCondition(text=f"{name}{sign}{value}", column=name, sign=sign, values=values)
+    return RowCondition(text=f"{name}{sign}{value}", column=column, sign=sign, values=values)
 
 
 def parse_condition_value(word: str, column: Column, sign: str) -> Any:

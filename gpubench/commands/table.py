@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.analyze.folder import Folder
+from gpubench.analyze.folder import Folder, list_columns_of_commands
 from gpubench.analyze.questions import find_best_configuration, make_folder_reports
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UnusableError, UsageError
@@ -43,10 +43,10 @@ def table(
         raise UsageError(f"--why goes with text alone, not with --{form or 'best'}; --json has all claims")
     if best and form not in (None, "json"):
         raise UsageError(f"--best is a command, or data with --json; leave --{form} out")
-    view = parse_view(columns, where, sort)
     slower = None if at_most_slower is None else parse_percent(at_most_slower, "--at-most-slower") / 100
     aim = LimitAim(goal="edp" if edp else "energy", at_most_slower=slower)
     folders = read_named_folders(paths)
+    view = parse_view(columns, where, sort, list_columns_of_commands(folders))
     reports = make_folder_reports(folders, view, aim)
     findings = [finding for report in reports for finding in report.findings]
     if aim != LimitAim() and not any(isinstance(finding, PowerLimitFinding) for finding in findings):

@@ -14,8 +14,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, list_table_csv_columns, make_table_csv_rows, make_trials_csv_rows
-from gpubench.analyze.frames import list_printed_columns, list_setting_columns
+from gpubench.analyze.folder import (
+    Folder,
+    list_columns_of_commands,
+    list_table_csv_columns,
+    make_table_csv_rows,
+    make_trials_csv_rows,
+)
 from gpubench.analyze.grid import list_labelled_rows, split_doubt_codes
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.export.formats import FormatOptions
@@ -104,15 +109,6 @@ def make_trial_sheet(folders: Sequence[Folder]) -> Sheet:
     return _make_joined_sheet(
         "trials", columns, folders, lambda folder: list_frame_lines(make_trials_csv_rows(folder), names)
     )
-
-
-def list_columns_of_commands(folders: Sequence[Folder]) -> dict[str, Column]:
-    """The columns that users named in any of these folders: settings of commands, and figures that these printed."""
-    of_folders = [
-        *(list_setting_columns(folder.runs) for folder in folders),
-        *(list_printed_columns(folder.runs) for folder in folders),
-    ]
-    return {column.name: column for columns in of_folders for column in columns}
 
 
 def make_epoch_sheet(folders: Sequence[Folder]) -> Sheet:
@@ -218,9 +214,8 @@ def make_parquet(folders: Sequence[Folder], options: FormatOptions) -> bytes:
 
 def list_frame_lines(frame: pd.DataFrame, names: Sequence[str]) -> Iterable[Line]:
     """The values of these columns as Python's own, a line a row; what is missing is None."""
-    frame = frame.reindex(
-        columns=list(names)
-    )  # of several folders one may lack what a command printed in another
+    # Of several folders one may lack what a command printed in another.
+    frame = frame.reindex(columns=list(names))
     columns = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names]
     return zip(*columns, strict=True) if len(frame) else ()
 
