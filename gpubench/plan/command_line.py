@@ -15,12 +15,12 @@ from gpubench.plan import experiment_file
 from gpubench.plan.experiment import COMMAND_TIMEOUT_S, Experiment
 from gpubench.plan.options import apply_options, parse_job_option
 from gpubench.plan.plan import Plan, expand_experiment
-from gpubench.plan.sources import SCRIPT_SUFFIXES, DiskSources
+from gpubench.plan.sources import DiskSources
 from gpubench.plan.sweep_options import ORDERS, ExperimentOptions
 from gpubench.plan.values import format_field_value
 from gpubench.schema import trial
 from gpubench.schema.catalog import LOADS, VARIANTS
-from gpubench.schema.command import join_command, split_command
+from gpubench.schema.command import SCRIPT_SUFFIXES, join_command, split_command
 
 OF_THE_WORK = (
     "model", "width", "input_size", "num_classes", "variant", "data", "train_images", "precision", "memory_format",

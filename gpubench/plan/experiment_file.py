@@ -25,7 +25,7 @@ from gpubench.plan.experiment import (
 from gpubench.plan.groups import Group
 from gpubench.plan.rounds import encode_rounds, parse_rounds
 from gpubench.schema import catalog
-from gpubench.schema.command import join_command
+from gpubench.schema.command import SCRIPT_SUFFIXES, join_command
 from gpubench.schema.events import Finite
 from gpubench.schema.trial_fields import select_fields
 from gpubench.schema.validation import convert_value
@@ -106,6 +106,12 @@ def read_experiment_file(path: Path, command: str | None = None) -> Experiment:
 
     `command`: one that is to be run in place of its own.
     """
+    if path.suffix in SCRIPT_SUFFIXES:
+        interpreter = "python" if path.suffix == ".py" else "bash"
+        raise UsageError(
+            f"{path} is a script, not an experiment file: a command stands behind --, as in gpubench sweep -- "
+            f"{interpreter} {path}"
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -14,12 +14,10 @@ from gpubench.datasets.bad_images import BadImage
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.pool import Progress
 from gpubench.schema import catalog
-from gpubench.schema.command import split_command
+from gpubench.schema.command import SCRIPT_SUFFIXES, split_command
 
 NONE_SKIPPED = ("skipped_images", 0)
 """Left out of a stored plan, so that earlier versions read it, too."""
-SCRIPT_SUFFIXES = (".py", ".sh")
-"""How the names of files end that are scripts of a command, and not what it reads or writes."""
 Shown = Callable[[Path], AbstractContextManager[Progress | None]]
 """Tells how far somebody is who tries all images of a folder."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gpubench.basics.errors import UnusableError, UsageError
@@ -20,6 +21,7 @@ from gpubench.render.live import View
 from gpubench.run import busy_gpus, gpu_limits
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema import catalog
+from gpubench.schema.command import find_script
 from gpubench.schema.doubts import OTHER_LOAD_PCT
 from gpubench.schema.gpu_look import GpuLook, NoRightToSetError
 from gpubench.schema.missing import Unmeasured
@@ -54,15 +56,18 @@ def check_slurm_gpus_seen(planned: Sequence[PlannedUnit], machine: Machine, *, i
 
 
 def check_commands_exist(planned: Sequence[PlannedUnit], state: SweepState) -> None:
-    """Raises UsageError for a command whose program is not there."""
+    """Raises UsageError for a command whose program is not there, or the script that Python or a shell is to run."""
     for item in planned:
         jobs = zip(item.unit.jobs, state.runner.resolve_jobs(item.unit), strict=True)
-        for program in {
-            fill_command(job.trial, resolved)[0] for job, resolved in jobs if job.trial.command is not None
-        }:
+        for words in {fill_command(job.trial, resolved) for job, resolved in jobs if job.trial.command}:
+            program, script = words[0], find_script(words)
             if shutil.which(program) is None:
                 where = "there is no such file that may be run" if "/" in program else "it is not on the PATH"
                 raise UsageError(f"command {quote_value(program)} can't be run: {where}")
+            if script is not None and not Path(script).exists() and shutil.which(script) is None:
+                raise UsageError(
+                    f"command {quote_value(program)} can't run {quote_value(script)}: no such file"
+                )
 
 
 def describe_hardware_remedy(planned: Sequence[PlannedUnit], machine: Machine) -> str:

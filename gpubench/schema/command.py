@@ -17,10 +17,17 @@ from gpubench.basics.quoted import quote_value
 
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 """What a placeholder, and a figure in the output, may be called."""
+SCRIPT_SUFFIXES = (".py", ".sh")
+"""How the names of files end that are scripts of a command, and not what it reads or writes."""
 MOST_EPOCHS = 10_000
 """Of one run of a command: figures are of the first ones."""
 _PLACEHOLDER = re.compile(rf"\{{\{{({NAME.pattern})\}}\}}|\{{({NAME.pattern})\}}")
 """`{{name}}` stands for `{name}` itself. All other braces are the command's."""
+_INTERPRETER = re.compile(r"python[\d.]*|(ba|da|z)?sh")
+_NOT_FOLLOWED_BY_SCRIPT = re.compile(r"-|--.*|-[A-Za-z]*[cmsO].*")
+"""Options of interpreters behind which no file of a script stands, or behind which it can't be told."""
+_TAKES_WORD = re.compile(r"-[A-Za-z]*[WXo]")
+"""Options of interpreters to which the next word belongs."""
 
 
 def join_command(words: Sequence[str]) -> str:
@@ -52,6 +59,24 @@ def fill_placeholders(text: str, values: Mapping[str, str]) -> tuple[str, ...]:
         _PLACEHOLDER.sub(lambda match: f"{{{match[1]}}}" if match[1] else values[match[2]], word)
         for word in split_command(text)
     )
+
+
+def find_script(words: Sequence[str]) -> str | None:
+    """The file that Python or a shell is to run, the first word of a command being either; None where there is none."""
+    program, *arguments = words
+    if not _INTERPRETER.fullmatch(program.rpartition("/")[2]):
+        return None
+    is_value = False
+    for word in arguments:
+        if is_value:
+            is_value = False
+        elif not word.startswith("-"):
+            return word
+        elif _NOT_FOLLOWED_BY_SCRIPT.fullmatch(word):
+            return None
+        else:
+            is_value = _TAKES_WORD.fullmatch(word) is not None
+    return None
 
 
 # ---- values of placeholders that are no fields of a trial ----

@@ -88,7 +88,6 @@ class CommandRunner:
         self.order = order
         self.rank = rank
         self.channel = channel
-        self.run_asked = order.protocol
         trial = order.trial
         patterns = parse_metric_patterns(trial.metrics)
         self.metrics = MetricReader(patterns)

@@ -11,6 +11,7 @@ from gpubench.schema.command import (
     MetricPattern,
     MetricTarget,
     fill_placeholders,
+    find_script,
     join_command,
     join_settings,
     list_placeholders,
@@ -96,3 +97,24 @@ def test_a_target_names_a_figure_that_is_looked_for() -> None:
             parse_metric_target(text, ["acc"])
     with pytest.raises(UsageError, match="nothing finds loss"):
         parse_metric_target("loss=1", ["acc"])
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("python train.py --lr 1 more.py", "train.py"),
+        ("/usr/bin/python3.11 -uB -W ignore -Xdev train", "train"),
+        ("bash -e -o pipefail run.sh", "run.sh"),
+        ("sh run", "run"),
+        ("python -m torch.distributed.run train.py", None),
+        ("python -uc pass.py", None),
+        ("python - out.py", None),
+        ("python -i", None),
+        ("bash -lc 'python train.py'", None),
+        ("bash --rcfile mine.sh run.sh", None),
+        ("torchrun train.py", None),
+        ("./python.py train.py", None),
+    ],
+)
+def test_which_file_an_interpreter_is_to_run(command: str, script: str | None) -> None:
+    assert find_script(split_command(command)) == script
