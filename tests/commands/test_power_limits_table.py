@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
 import shlex
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from made_up_rows import under_limit
 from msgspec import structs
@@ -17,16 +19,21 @@ from gpubench.results.store import Results
 
 V100 = {150: (4149, 144.6), 175: (3852, 166.4), 200: (3686, 187.5), 250: (3515, 220.3)}
 """W -> s of an epoch and W drawn: 599,900, 641,000, 691,100 and 774,400 J."""
+A40 = {175: (4706, 160.2), 200: (4124, 177.6), 250: (3865, 214.6), 300: (3847, 235.2)}
+"""The same network and batch size on a newer card: 753,900, 732,400, 829,400 and 904,800 J."""
 NOISE = (0.004, -0.004, 0.001)
 
 
-def measure(path: Path, batch_size: int = 256, **machine: str) -> Path:
+def measure(path: Path, batch_size: int = 256, card: str = "V100") -> Path:
     """Three rounds of each limit; processes lie half a per cent apart, each limit's in another order."""
-    for place, (limit, (time_s, power_w)) in enumerate(V100.items()):
+    gpu = {"gpu_name": f"NVIDIA {card}"}
+    for place, (limit, (time_s, power_w)) in enumerate({"V100": V100, "A40": A40}[card].items()):
         for round_ in (1, 2, 3):
             noise = math.exp(NOISE[(place + round_) % 3])
             record = under_limit(batch_size, limit, time_s * noise, power_w)
-            record = structs.replace(record, environment=record.environment | machine)
+            record = structs.replace(
+                record, environment=record.environment | gpu, machine_key=f"NVIDIA {card}, 40960 MiB"
+            )
             Results(path).save([structs.replace(record, round=round_, attempt=round_)], [[]], ["t"])
     return path
 
@@ -71,7 +78,19 @@ def test_it_is_data_and_a_command(place: Place, folder: Path) -> None:
     assert words[words.index("power_limit_w=150") - 1] == "--set"
 
 
-def test_two_machines_and_two_batch_sizes_have_answers_of_their_own(place: Place) -> None:
+def test_generations_of_gpus_are_compared_by_merging_their_folders(place: Place) -> None:
+    old, new = measure(place.home / "old"), measure(place.home / "new", card="A40")
+    merged = place.run("merge", str(old), str(new), "--out", "both")
+    assert merged.returncode == 0, merged.stderr
+    text = read(place, "both")
+    assert "Take 150 W for V100: 23 % less energy for 18 % more time (sure)" in text
+    assert "Take 200 W for A40: 19 % less energy for 7 % more time (sure)" in text
+    rows = pd.read_csv(io.StringIO(place.run("table", "both", "--csv").stdout))
+    least = rows.groupby("gpu_name")["energy_j"].min()
+    assert least.to_dict() == pytest.approx({"NVIDIA A40": 732_400, "NVIDIA V100": 599_900}, rel=0.002)
+
+
+def test_two_batch_sizes_have_answers_of_their_own(place: Place) -> None:
     path = measure(measure(place.home / "two"), 64)
     text = read(place, path, "--why")
     assert "Take 150 W for batch 64:" in text
