@@ -93,6 +93,7 @@ def test_a_command_of_the_pages_works(
     here.mkdir()
     for name in ("results", "experiments", "docs"):
         (here / name).symlink_to(ROOT / name)
+    (here / "train.py").touch()  # the reader's own script
     done = warm_command.run(words, cwd=here, env=environment, timeout=60)
     if re.search(
         r"needs a GPU: on a CPU take another|is a limit of a GPU", done.stderr

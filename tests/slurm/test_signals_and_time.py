@@ -50,8 +50,8 @@ def test_usr1_before_the_time_limit_ends_it_cleanly_and_a_requeue_goes_on(
 ) -> None:
     job = work.submit(
         f"{STEP}{HELD_SWEEP} --batch-size 8{REQUEUED}",
-        "--cpus-per-task=2", "--time=2", "--signal=USR1@70", "--requeue",
-    )  # fmt: skip
+        "--cpus-per-task=2", "--time=3", "--signal=USR1@60", "--requeue",
+    )  # fmt: skip  # sbatch(1): the signal may come 60 s earlier than that, so 60 s after the start at the earliest
     # On a busy machine the first warning may come before the trial has begun, and the next start is warned, too.
     work.cluster.wait(lambda: statuses(work) == {"8/1": "interrupted"}, lambda: work.cluster.told(job))
     work.cluster.wait(lambda: "exit code 75" in work.cluster.told(job), lambda: work.cluster.told(job))

@@ -128,6 +128,7 @@ def test_an_answer_that_does_not_tell_the_power_is_refused_with_what_it_has(
         (says(b"\xff\xfe"), "neither a number nor JSON"),
         (says("[" * 60_000), "neither a number nor JSON"),
         (says("", 200), "neither a number nor JSON"),
+        (says("9" * 400), "neither a number nor JSON"),
         (says("secret", 401), "HTTP Error 401"),
         (says("1e30"), "told 1e.30 W"),
         (lambda _: None, "no answer"),

@@ -102,7 +102,8 @@ def parse_power(body: bytes, key: str) -> float:
     """
     try:
         numbers = _list_numbers(msgspec.json.decode(body))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, OverflowError):
+        # OverflowError: an integer of more than 308 digits is JSON.
         raise Unmeasured(f"its answer is neither a number nor JSON: {body[:40]!r}") from None
     return check_watts(numbers["" if "" in numbers else choose_power_name([*numbers], key, "its answer")])
 
