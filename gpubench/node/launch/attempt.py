@@ -18,7 +18,7 @@ from gpubench.schema.events import LeaderExit, Proceed, RankExit, StopFilling
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 
-VIEW_PERIOD_S = 0.25
+VIEW_PERIOD_S = 0.5
 FAILED_LIMIT_S = 20.0
 """How long a trial may live on after one of its ranks has failed. Its leader ends the other ranks after 5 s; but a rank
 that has told its error may never end, where the driver does not let go of it."""

@@ -98,6 +98,8 @@ def test_without_meters_nothing_more_is_sampled() -> None:
     clock = Clock()
     (watcher,) = make_watchers(None, scripted.computer(0), [([], ALLOWED)], clock)
     watcher.attach_to_trial(os.getpid())
+    # Nor does it wake for what a meter or a GPU would have told: its CPU is the trial's.
+    assert watcher.next_deadline() == clock.now + metrics.TOTALS_S
     watch(watcher, clock, 1)
     seen = watcher.make_watched()
     assert seen.meters == ()

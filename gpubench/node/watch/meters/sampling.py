@@ -52,6 +52,11 @@ class MeterReader:
             meter.start()
 
     @property
+    def has_meters(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self._meters)
+
+    @property
     def has_late_meter(self) -> bool:
         """Whether what is drawn now is told only later."""
         return any(meter.is_late for meter in self._meters)
