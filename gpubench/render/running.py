@@ -23,6 +23,7 @@ from gpubench.render.words import (
     name_leader,
 )
 from gpubench.schema.catalog import RATE_UNITS
+from gpubench.schema.codes import REASONS
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.row import Row
 
@@ -177,6 +178,18 @@ def _list_trial_figures(row: Row) -> list[str]:
         parts.append(f"{round_half_up(row.gpu_mem_mib, 0):,} MiB")
     if row.until_top1 is not None and row.top1_pct is not None:
         parts.append(format_top1(row.top1_pct, row.until_top1))
+    return parts + _list_meter_figures(row)
+
+
+def _list_meter_figures(row: Row) -> list[str]:
+    """`meter 243 W` of each meter that was asked for, or why it has no figure."""
+    parts = []
+    for column in ("rapl_power_w", "meter_power_w"):
+        meter, _, unit = BY_NAME[column].heading.rpartition(" ")
+        if (power := getattr(row, column)) is not None:
+            parts.append(f"{meter} {format_significant(power)} {unit}")
+        elif (reason := row.missing.get(column, REASONS["no-meter"])) != REASONS["no-meter"]:
+            parts.append(f"{meter}: no figure: {reason}")
     return parts
 
 

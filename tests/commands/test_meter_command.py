@@ -135,6 +135,7 @@ def test_a_command_s_whole_run(place: Place, meter: Meter) -> None:
     (window,) = record["windows"]
     true_w = meter.mean_drawn(window["t0"], window["t1"])
     assert record["result"]["meter_power_w"] == pytest.approx(true_w, rel=0.05)
+    assert re.search(r"  ok  run \S+ s  meter 1[345]\d W$", done.stderr, re.MULTILINE)
     seconds = window["t1"] - window["t0"]
     assert record["result"]["meter_energy_j"] == pytest.approx(true_w * seconds, rel=0.05)
     check_delay(record, meter)

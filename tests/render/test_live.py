@@ -27,6 +27,7 @@ from gpubench.render.running import (
     render_progress,
 )
 from gpubench.render.words import format_leader, list_sentences, name_leader
+from gpubench.schema.codes import REASONS
 from gpubench.schema.row import Row
 
 OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
@@ -60,6 +61,8 @@ def test_what_is_not_known_is_left_out() -> None:
     ]
 
 
+LATE_METER = {"meter_power_w": REASONS["meter-apart"]}
+DEAF = "meter: no figure: the meter does not follow the load: that is too small to be seen, or elsewhere"
 REACHED = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=60.0)
 
 
@@ -69,6 +72,11 @@ REACHED = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=6
         (OK, ["ok", "epoch 3.21 s", "2,435 MiB"]),
         (REACHED, ["ok", "epoch 3.21 s", "top-1 60.9 of 60 %"]),
         (changed(REACHED, until_top1=None), ["ok", "epoch 3.21 s"]),
+        (
+            changed(OK, rapl_power_w=87.26, missing=LATE_METER),
+            ["ok", "epoch 3.21 s", "2,435 MiB", "RAPL 87.3 W", DEAF],
+        ),
+        (changed(OK, missing={"meter_power_w": REASONS["no-meter"]}), ["ok", "epoch 3.21 s", "2,435 MiB"]),
         (row_with(status="oom"), ["out of memory"]),
         (FAILED, ["failed", "killed by signal 9"]),
     ],
