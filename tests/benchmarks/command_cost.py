@@ -4,10 +4,10 @@
 
 Starts `gpubench sweep -- python …` of a plain torch loop, mobilenet_v2 on one GPU, or on the CPU with all its threads.
 The loop itself stops all processes of gpubench above it (SIGSTOP) for one window of each pair, so that nobody watches
-it then, and lets them go on for the other; the order within pairs alternates. With --patterns it prints an epoch and a
-figure at the end of each window, which are looked for. Prints the median change of a window's time with its 95 %
-interval, and the CPU time of gpubench's processes as a share of one core. Bound: 0.5 % of time; exits 1 where it is
-broken.
+it then, and lets them go on for the other; the order within pairs alternates. With --patterns it prints two lines at
+the end of each window, and what it prints of those that are watched is looked for: an epoch, and a figure. Prints the
+median change of a window's time with its 95 % interval, and the CPU time of gpubench's processes as a share of one
+core. Bound: 0.5 % of time; exits 1 where it is broken.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> int:
                 *(*looked_for, "--", sys.executable, __file__, *sys.argv[1:], "--sweep-above", str(report)),
             ],
             check=True,
-            stdout=subprocess.DEVNULL,
+            stdout=sys.stderr,
         )
         print(report.read_text(), end="")
         return int("BROKEN" in report.read_text())
@@ -85,7 +85,9 @@ def train_in_pairs(options: argparse.Namespace, report: Path) -> None:
         for is_watched in (True, False) if number % 2 else (False, True):
             signal_all(above, signal.SIGCONT if is_watched else signal.SIGSTOP)
             used = read_cpu_s(above)
-            took[is_watched] = time_windows(train, steps, number if options.patterns else None)
+            # Lines of windows that nobody watches are read together, later: as epochs they would have no length.
+            word = "Epoch" if is_watched else "Pause"
+            took[is_watched] = time_window(train, steps, f"{word} {number}" if options.patterns else "")
             if is_watched:
                 spent += read_cpu_s(above) - used
                 wall_s += took[True]
@@ -102,12 +104,12 @@ def train_in_pairs(options: argparse.Namespace, report: Path) -> None:
     )
 
 
-def time_windows(train: Callable[[int], None], steps: int, number: int | None) -> float:
-    """Seconds of so many steps. `number`: an epoch that is printed; None: nothing is printed."""
+def time_window(train: Callable[[int], None], steps: int, line: str) -> float:
+    """Seconds of so many steps. `line`: printed behind them, with a figure; empty: nothing is printed."""
     began = time.perf_counter()
     train(steps)
-    if number is not None:
-        print(f"Epoch {number}\nfigure={number}.5", flush=True)
+    if line:
+        print(f"{line}\nfigure=0.5", flush=True)
     return time.perf_counter() - began
 
 
