@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import os
 import re
 from pathlib import Path
@@ -47,7 +46,6 @@ def test_each_ends_as_one_row_with_its_reason(
     train, server: ForkServer, model: str, status: str, words: str
 ) -> None:
     server.wait_ready()
-    gc.collect()  # closes what earlier tests have left to the collector
     parent = psutil.Process(os.getpid())
     rss, files = parent.memory_info().rss, parent.num_fds()
     ran = train(
@@ -57,7 +55,7 @@ def test_each_ends_as_one_row_with_its_reason(
     assert ran.reason.isprintable()
     assert len(ran.reason) <= 2000
     assert parent.memory_info().rss - rss < 64 << 20
-    assert parent.num_fds() == files
+    assert parent.num_fds() <= files  # what earlier tests have left to the collector may be closed meanwhile
     # A channel that it has filled holds nobody up: else the end of all would be waited for so long.
     assert status != "timeout" or ran.seconds < 2 + END_LIMIT_S
     assert nobody_left(server)
