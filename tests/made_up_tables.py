@@ -21,7 +21,7 @@ FIGURES: Mapping[str, Any] = {
 FACTS: Mapping[str, Any] = {
     "machine": "H200", "group": None, "job": None, "unit": None, "jobs_of_group": None, "solo_id": None, "trial_id": "",
     "status": "ok", "host": "node", "val_images": None, "repeat": 0, "round": None, "is_gpu_ids_auto": True,
-    "is_workers_auto": True, "is_asked_known": True, "gpu_power_limit_w": None,
+    "is_workers_auto": True, "is_asked_known": True, "gpu_power_limit_w": None, "kind": "steady rate",
 }  # fmt: skip
 NUMBERS = (
     "strong_baseline", "weak_baseline", "before", "epochs_to_top1", "predicted_slowdown", "gpu_util_pct",

@@ -79,7 +79,7 @@ app.command("slurm", cls=slurm.PassThroughCommand, rich_help_panel="Measure")(sl
 def table(
     paths: list[Path] = declare_results_folders(),
     columns: str | None = declare_text(
-        "--columns", "NAME,-NAME,…", "Add columns of docs/columns.md, or all of them; -NAME removes one."
+        "--columns", "NAME,-NAME,…", "Add columns of docs/columns.md, or all of table.csv; -NAME removes one."
     ),
     where: list[str] = declare_repeated_text(
         "--where",

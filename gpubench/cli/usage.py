@@ -93,6 +93,8 @@ def format_usage_error(error: Any) -> str:
     option = getattr(error, "option_name", None) or ""
     if command := re.match(r"No such command '([^']+)'", words):
         option = command[1]
+    if words.startswith("Got unexpected extra argument") and context and context.command.name == "sweep":
+        words += "; a command of your own stands behind --, as in gpubench sweep -- python train.py"
     field = option.lstrip("-").replace("-", "_")
     names = {name for param in context.command.params for name in param.opts} if context else set()
     if option in GONE.keys() - names:

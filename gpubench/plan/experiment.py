@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.basics.errors import UsageError, make_unknown_name_error
+from gpubench.basics.errors import UsageError, find_similar_name, make_unknown_name_error
 from gpubench.basics.quoted import quote_value
 from gpubench.basics.words import format_list
 from gpubench.plan.groups import Group, check_group, count_copies, is_training_job
@@ -162,6 +162,10 @@ def check_known_fields(experiment: Experiment) -> None:
     excluded = (name for exclude in experiment.excludes for name in exclude)
     given = (*experiment.list_given_values(), *experiment.list_job_values())
     for name in (*(name for name, _ in given), *excluded):
+        if experiment.command is not None and name not in (*KINDS, *settings):
+            near = find_similar_name(name, [*KINDS, *settings], cutoff=0.75)
+            or_field = f", and no trial field is called so{f' (did you mean {near}?)' if near else ''}"
+            raise UsageError(f"{quote_value(name)} has no effect: the command has no {{{name}}}{or_field}")
         check_field_name(name, settings)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +22,8 @@ from gpubench.schema.trial import Trial
 from gpubench.schema.watched import Window
 from gpubench.schema.workload import WORKLOADS
 
+READ_LATE_S = 0.05
+"""So much later than it was printed a line may be read."""
 TO_TARGET = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 
 
@@ -137,9 +141,10 @@ def list_epoch_begins(events: Sequence[Event], end: CommandEnded) -> list[float]
 def compute_time_to_target(
     t: Trial, begins: Sequence[float], seen: Sequence[MetricSeen], end: CommandEnded
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The columns of time to a figure, from the first epoch's begin on, and why they are empty.
+    """The columns of time to a figure, and why they are empty.
 
-    `begins`: of its epochs; none where it tells of none, and then the time is from the command's begin.
+    The time is from the begin of the first epoch that the script has marked, else from the command's begin: a line may
+    stand at an epoch's end as well. `begins`: of its epochs; none where it tells of none.
     """
     if t.until is None:
         return {}, dict.fromkeys(TO_TARGET, REASONS["no-command-target"])
@@ -153,11 +158,16 @@ def compute_time_to_target(
             else format_reason("command-target-unseen", target.name)
         )
         return {}, dict.fromkeys(TO_TARGET, why)
-    columns: dict[str, Any] = {"time_to_top1_s": reached.at - (begins[0] if begins else end.began)}
+    columns: dict[str, Any] = {
+        "time_to_top1_s": reached.at - (begins[0] if begins and t.epoch_pattern is None else end.began)
+    }
     missing = {"energy_to_top1_j": REASONS["energy-on-the-way"]}
     if not begins:
         return columns, missing | {"epochs_to_top1": REASONS["whole-run"]}
-    epochs = sum(begin <= reached.at for begin in begins)
+    # A line that a script prints between two epochs is read when the next has just begun.
+    shortest_s = min((later - begin for begin, later in itertools.pairwise(begins)), default=math.inf)
+    late_s = min(READ_LATE_S, shortest_s / 2) if t.epoch_pattern is None else 0.0
+    epochs = max(1, sum(begin <= reached.at - late_s for begin in begins))
     if epochs >= MOST_EPOCHS:
         return columns, missing | {"epochs_to_top1": format_reason("many-epochs", MOST_EPOCHS)}
     return columns | {"epochs_to_top1": epochs}, missing

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpubench.node.watch import metrics
-from gpubench.record.energy_figures import choose_power_series
+from gpubench.record.energy_figures import SHORTEST_S, choose_power_series
 from gpubench.schema.codes import REASONS, format_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import SourcedFigure, WatchedMeter, WatchedTrial
@@ -29,6 +29,8 @@ _MAX_GAP_STEPS, _MAX_GAP_S = 2.5, 1.0
 def _compute_energy(watched: WatchedTrial, meter: WatchedMeter) -> SourcedFigure:
     """Joules of all measured windows. Raises Unmeasured."""
     measured, series = watched.measured, watched.samples.find_series(meter.metric)
+    if meter.is_late and watched.measured_s < SHORTEST_S:  # what it averages over may be as long
+        raise Unmeasured(format_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
     if len(series.times) < _FEWEST:
         raise Unmeasured(series.reason or format_reason("few-readings", len(series.times)))
     readings = StepCurve(np.array(series.times), np.array(series.values))

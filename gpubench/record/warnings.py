@@ -28,6 +28,7 @@ from gpubench.schema.doubts import (
     READING_PCT,
     SPREAD_PCT,
     THROTTLED_PCT,
+    TIMED_S,
     describe_speedup_doubt,
     find_doubt,
 )
@@ -95,7 +96,8 @@ def _warn_low_clock(case: WarningEvidence) -> str | None:
 
 def _warn_slow_reading(case: WarningEvidence) -> str | None:
     phases = case.ended.phases
-    if not (whole_s := phases.get("command")):
+    whole_s = phases.get("command", 0.0)
+    if whole_s < TIMED_S:  # opening and closing a terminal is much of it
         return None
     share = 100 * phases.get("reading", 0.0) / whole_s
     if share <= READING_PCT:

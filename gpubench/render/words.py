@@ -454,16 +454,21 @@ def _format_remedy_option(remedy: Remedy) -> str:
 def format_finding_title(report: Report, finding: Finding) -> tuple[str, list[str]]:
     """What stands above a picture: the answer, and the sentences that go with it."""
     first, *further = _make_answers(report, finding)
-    clause = f"{first.clause[:1].upper()}{first.clause[1:]}."
+    clause = f"{start_sentence(first.clause)}."
     lines = [answer.format_line() for answer in further if isinstance(finding, DevicesFinding)]
     return first.head, [*[clause] * bool(first.clause), *first.sentences, *lines]
+
+
+def start_sentence(text: str) -> str:
+    """The text with a capital letter at its begin; a user's own name, as in `depth=4`, keeps its case."""
+    return text if re.match(r"\w+=", text) else text[:1].upper() + text[1:]
 
 
 def format_energy_title(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
     """Above a picture of energy: who needs least, what is quickest, and that no claim was tested. `front`: the rows
     that no other beats in time and in energy, the quickest first."""
     names = dict(zip(rows, name_rows_apart(report, rows), strict=True))
-    fast, frugal = (names[row][:1].upper() + names[row][1:] for row in (front[0], front[-1]))
+    fast, frugal = (start_sentence(names[row]) for row in (front[0], front[-1]))
     seconds = f"{format_significant(report.figures[front[0]]['epoch_time_s'])} s an epoch"
     joules = f"{format_significant(report.figures[front[-1]]['energy_j'])} J an epoch"
     if len(front) == 1:
@@ -489,7 +494,7 @@ def format_breakdown_title(report: Report, row: int) -> str:
     share = format_percent(parts[largest] / sum(parts.values()))
     (name,) = name_rows_apart(report, [row])
     amount = format_significant(parts[largest])
-    return f"{name[:1].upper()}{name[1:]}: {PARTS[largest]} takes {share} of a step, {amount} ms"
+    return f"{start_sentence(name)}: {PARTS[largest]} takes {share} of a step, {amount} ms"
 
 
 def format_trial_title(report: Report, trace: TrialTrace) -> tuple[str, list[str]]:
@@ -828,7 +833,7 @@ def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
         return [Answer(f"No answer: no row reached {target}")]
     first, *later = finding.order
     name = _name_row_or_default(report, first)
-    head = {"sure": name[:1].upper() + name[1:], "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
+    head = {"sure": start_sentence(name), "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
     parts = _format_known_figures(report.figures[first], "time_to_top1_s", "epochs_to_top1")
     times = [
         f"{_name_size_or_row(report, row)} takes {_format_known_figures(report.figures[row], 'time_to_top1_s')}"

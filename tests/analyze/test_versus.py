@@ -11,7 +11,7 @@ from made_up_tables import make_table, scatter
 from gpubench.analyze import target, versus
 from gpubench.analyze.questions import answer_table_questions
 from gpubench.analyze.table_rows import TableRows
-from gpubench.core.findings import VersusFinding
+from gpubench.core.findings import TargetFinding, VersusFinding
 from gpubench.schema import catalog
 from gpubench.stats.decisions import decide_claims
 
@@ -69,6 +69,20 @@ def test_networks_are_not_ranked_by_rate_but_to_a_common_target() -> None:
     table = make_table(reaching, varied=("model",))
     (finding,) = target.make_findings(table, decide_claims(target.make_claims(table)))
     assert finding.order == (11, 10)
+
+
+def test_whole_runs_that_end_at_a_target_are_not_said_to_be_faster() -> None:
+    """One that ended after an epoch, and one that went on to the end, did unlike work."""
+    target_of = {"until": "acc=60", "kind": "whole run", "took_s": 1.0, "gpu_mem_mib": 1000.0}
+    runs = [
+        row(1.0, precision="fp32", time_to_top1_s=[1.0], **target_of),
+        row(3.0, precision="bf16", time_to_top1_s=[None], **target_of),
+    ]
+    (finding,) = answer_table_questions(make_table(runs, varied=("precision",)))
+    assert isinstance(finding, TargetFinding)
+    epochs = [{**run, "kind": "whole epochs"} for run in runs]
+    findings = answer_table_questions(make_table(epochs, varied=("precision",)))
+    assert {type(finding) for finding in findings} == {TargetFinding, VersusFinding}
 
 
 def test_a_field_that_nobody_varied_asks_nothing() -> None:

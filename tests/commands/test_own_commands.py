@@ -549,6 +549,12 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     ),
     (("--",), "a command is missing behind --"),
     (("--set", "depth=3"), "unknown field 'depth'"),
+    (("--set", "depth=3", "--", "ls"), "'depth' has no effect: the command has no {depth}"),
+    (("--set", "warmup_epoch=3", "--", "ls"), "did you mean warmup_epochs?"),
+    (
+        ("python", "train.py"),
+        "a command of your own stands behind --, as in gpubench sweep -- python train.py",
+    ),
     (("--epoch-pattern", "x"), "give one behind --"),
     (("--epoch-pattern", "(", "--", "ls"), "is no regular expression"),
     (("--metric", "status=x(.)", "--", "ls"), "a column of gpubench's own"),

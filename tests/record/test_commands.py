@@ -100,18 +100,37 @@ TARGET = {"metrics": "acc=(.)\nloss=(.)", "until": "acc=60"}
 
 
 @pytest.mark.parametrize(
-    ("events", "epochs_from", "time_s", "count"),
+    ("events", "epochs_from", "pattern", "time_s", "count"),
     [
-        ([*epochs(11, 15, 19), seen(60, 19.0)], "pattern", 8, 3),  # with the line that ends the second
-        ([*epochs(11, 15, 19), seen(61, 18.9), seen(70, 19)], "pattern", 7.9, 2),
-        ([*epochs(11, 15, 19), seen(61, 19.5)], "script", 8.5, 2),  # nothing has begun since
-        ([EpochBegan(rank=0, epoch=0, at=11), seen(60, 14)], None, 3, 1),
+        # A line may stand at an epoch's end as well: from the command's begin, which is 10.
+        ([*epochs(11, 15, 19), seen(60, 19.0)], "pattern", "E", 9, 3),  # with the line that ends the second
+        ([*epochs(11, 15, 19), seen(61, 18.9), seen(70, 19)], "pattern", "E", 8.9, 2),
+        ([EpochBegan(rank=0, epoch=0, at=11), seen(60, 11)], None, "E", 1, 1),
+        ([*epochs(11, 15, 19), seen(61, 19.5)], "script", None, 8.5, 2),  # nothing has begun since
+        ([EpochBegan(rank=0, epoch=0, at=11), seen(60, 14)], None, None, 3, 1),
+        # Printed between two epochs, read when the next had begun; and within one.
+        (
+            [*epochs(11, 15, 19), EpochBegan(rank=0, epoch=2, at=19.02), seen(61, 19.03)],
+            "script",
+            None,
+            8.03,
+            2,
+        ),
+        (
+            [*epochs(11, 15, 19), EpochBegan(rank=0, epoch=2, at=19.02), seen(61, 19.1)],
+            "script",
+            None,
+            8.1,
+            3,
+        ),
+        ([*epochs(11, 11.01, 11.02), seen(61, 11.017)], "script", None, 0.017, 2),  # epochs shorter than that
+        ([EpochBegan(rank=0, epoch=0, at=11), seen(60, 11.01)], None, None, 0.01, 1),
     ],
 )
 def test_time_and_epochs_to_a_target(
-    events: list[Event], epochs_from: Any, time_s: float, count: int
+    events: list[Event], epochs_from: Any, pattern: str | None, time_s: float, count: int
 ) -> None:
-    result = outcome_of([*events, ended(epochs_from)], **TARGET).result
+    result = outcome_of([*events, ended(epochs_from)], epoch_pattern=pattern, **TARGET).result
     assert result["time_to_top1_s"] == pytest.approx(time_s)
     assert result["epochs_to_top1"] == count
 

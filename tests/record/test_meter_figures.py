@@ -204,7 +204,7 @@ def test_a_window_too_short_for_what_is_known_of_the_delay_has_no_figure() -> No
     random = np.random.default_rng(5)
     times = np.arange(BEGUN + 0.3, LAST, 0.5)
     watts = average(times - 2.0, 1.0) - IDLE_W + 1 + random.normal(0, 60, len(times))
-    short = (WINDOWS[0], Window(WINDOWS[1].t0, 106.7, 1, False), Window(106.7, 107.0, 2, True))
+    short = (WINDOWS[0], Window(WINDOWS[1].t0, 103.9, 1, False), Window(103.9, 107.0, 2, True))
     samples = add(Samples(), PLUG.metric, times, watts)
     got = figures(samples, PLUG, windows=short)
     code = encode_reason(got.missing["meter_power_w"])
@@ -212,6 +212,14 @@ def test_a_window_too_short_for_what_is_known_of_the_delay_has_no_figure() -> No
     assert float(code[1]) > 0.05
     assert float(code[2]) > 10
     assert figures(samples, PLUG).result["meter_power_w"] == pytest.approx(LOAD_W, rel=0.2)
+
+
+def test_less_than_three_seconds_are_too_short_for_a_meter_that_averages() -> None:
+    short = (WINDOWS[0], Window(103.0, 105.9, 1, True))
+    rapl = add(plugged(), RAPL.metric, np.arange(BEGUN, LAST, 0.1), draw(np.arange(BEGUN, LAST, 0.1)))
+    got = figures(rapl, PLUG, RAPL, windows=short)
+    assert got.missing["meter_energy_j"] == format_reason("short-energy", "2.90", "3")
+    assert got.result["rapl_power_w"] == pytest.approx(IDLE_W + LOAD_W)
 
 
 def test_a_meter_that_tells_nothing_but_zero_is_not_believed() -> None:

@@ -113,6 +113,10 @@ def test_each_is_raised_with_its_figure(code: str) -> None:
     assert set(found) - {code} <= {"dp"}, "and no other"
 
 
+def test_of_a_command_of_less_than_a_second_its_start_is_much() -> None:
+    assert "slow-reading" not in find_warnings(case(phases={"command": 0.9, "reading": 0.3}))
+
+
 def test_a_cap_stands_for_the_card() -> None:
     near = case("gpu_mem_cap_mib = 12288", result={"gpu_mem_mib": 12000.0})
     assert "of 12,288 MiB" in find_warnings(near)["near-limit"]

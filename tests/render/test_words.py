@@ -605,3 +605,11 @@ def test_naming_twice_as_many_rows_looks_at_twice_as_many_fields():
 
 def test_equal_names_are_numbered_and_stay_unlike_others():
     assert words.number_equal_names(["a", "a (2)", "a", "b", "a"]) == ["a", "a (2)", "a (3)", "b", "a (4)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "started"),
+    [("batch 64", "Batch 64"), ("t=0.9 g=30", "t=0.9 g=30"), ("by 3 %", "By 3 %"), ("", "")],
+)
+def test_a_sentence_begins_with_a_capital_unless_a_user_s_name_stands_there(text: str, started: str) -> None:
+    assert words.start_sentence(text) == started
