@@ -157,8 +157,10 @@ class EncodedFields:
         return combine_codes(len(self), [self.codes[name] for name in STRATEGY_FIELDS])
 
     def is_numeric(self, field: str) -> bool:
-        """Whether all values of a field are numbers."""
+        """Whether all values of a field are numbers. A command may have no batch size, beside others that have one."""
         values = self.frame[field]
+        if field == "batch_size":
+            values = values.dropna()
         if field not in AUTO and OLD_DEFAULTS.get(field) is None and values.isna().any():
             return False
         return bool(pd.api.types.is_numeric_dtype(values)) and not pd.api.types.is_bool_dtype(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -322,6 +323,22 @@ def test_a_flood_of_junk_among_its_marks_changes_nothing(place: Place) -> None:
     assert (row["status"], row["epoch_time_source"]) == ("ok", "run")
     (log,) = (place.home / "results" / "junk" / "logs").rglob("*.log")
     assert "marks of gpubench.epoch(): they overlap others, or lie outside of the run" in log.read_text()
+
+
+def test_a_command_without_a_batch_size_beside_sizes_of_another_leaves_their_answer(place: Place) -> None:
+    out = ("sweep", "--out", "results/mix", "--rounds", "3")
+    place.run(*out, "--batch-size", "1,3", "--", "sleep", "0.{batch_size}")
+    before = place.run("table", "results/mix", trains=False).stdout
+    place.run(*out, "--", "sleep", "0.2")
+    after = place.run("table", "results/mix", trains=False).stdout
+    for shown in (before, after):
+        assert "Which batch size is best?" in shown
+        assert re.search(r"Take batch 1\b", shown), shown
+    drawn = place.run("plot", "results/mix", "--out", "drawn", trains=False)
+    assert (drawn.returncode, [file.name for file in (place.home / "drawn").iterdir()]) == (
+        0,
+        ["sleep-growth.svg"],
+    )
 
 
 ENDINGS: list[tuple[str, str, str]] = [

@@ -103,7 +103,11 @@ def list_batch_size_points(report: Report) -> list[Row]:
         for row in report.rows
         for place, label in enumerate(row.labels)
     }
-    rows = [row for row in vega.list_solo_rows(report) if endings.get(row, "ok") in ("ok", "oom")]
+    rows = [
+        row
+        for row in vega.list_solo_rows(report)
+        if endings.get(row, "ok") in ("ok", "oom") and report.labels[row]["batch_size"] is not None
+    ]
     fields = {
         row: {name: value for name, value in report.labels[row].items() if name != "batch_size"}
         for row in rows
