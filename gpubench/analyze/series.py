@@ -159,7 +159,7 @@ class EncodedFields:
     def is_numeric(self, field: str) -> bool:
         """Whether all values of a field are numbers. A command may have no batch size, beside others that have one."""
         values = self.frame[field]
-        if field == "batch_size":
+        if field == "batch_size" and values.nunique() > 1:
             values = values.dropna()
         if field not in AUTO and OLD_DEFAULTS.get(field) is None and values.isna().any():
             return False

@@ -78,6 +78,9 @@ def fields_of(*rows: dict[str, Any]) -> EncodedFields:
 def test_a_field_that_some_rows_lack_is_no_number() -> None:
     assert fields_of({"batch_size": 8}, {"batch_size": 16}).is_numeric("batch_size")
     assert not fields_of({"batch_size": 8}, {"batch_size": None}).is_numeric("batch_size")
+    assert not fields_of({"steps": 8}, {"steps": 16}, {"steps": None}).is_numeric("steps")
+    # A command without a size beside two of another: these are compared all the same.
+    assert fields_of({"batch_size": 8}, {"batch_size": 16}, {"batch_size": None}).is_numeric("batch_size")
 
 
 def test_the_first_gpus_are_alike_and_are_no_others() -> None:

@@ -107,7 +107,7 @@ def test_power_and_energy_by_a_csv_that_grows_meanwhile(place: Place, meter: Met
     (place.home / "nets.py").write_text(NETS.format(busy=str(meter.busy)))
     done = place.run(
         "sweep", "--device", "cpu", "--model", "nets.py:net", "--variant", "synthetic", "--batch-size", "8,16",
-        "--window", "3s", "--rounds", "1", "--meter", f"csv:{meter.out}",
+        "--window", "4s", "--rounds", "1", "--meter", f"csv:{meter.out}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"meters: csv:{meter.out}; 8 s after each trial for what comes late" in done.stderr.splitlines()
