@@ -162,11 +162,14 @@ def check_known_fields(experiment: Experiment) -> None:
     excluded = (name for exclude in experiment.excludes for name in exclude)
     given = (*experiment.list_given_values(), *experiment.list_job_values())
     for name in (*(name for name, _ in given), *excluded):
-        if experiment.command is not None and name not in (*KINDS, *settings):
+        if experiment.command is None:
+            check_field_name(name)
+        elif name not in KINDS and name not in settings:
             near = find_similar_name(name, [*KINDS, *settings], cutoff=0.75)
-            or_field = f", and no trial field is called so{f' (did you mean {near}?)' if near else ''}"
-            raise UsageError(f"{quote_value(name)} has no effect: the command has no {{{name}}}{or_field}")
-        check_field_name(name, settings)
+            raise UsageError(
+                f"{quote_value(name)} has no effect: the command has no {{{name}}}, and no trial field is called so"
+                + (f" (did you mean {near}?)" if near else "")
+            )
 
 
 def check_command(experiment: Experiment) -> None:

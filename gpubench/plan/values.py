@@ -9,7 +9,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from gpubench.basics.errors import UsageError, make_unknown_name_error
@@ -44,13 +44,10 @@ _CHECKED: Mapping[str, Any] = {name: convert_type_bounds(annotation) for name, a
 OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
 
 
-def check_field_name(name: str, settings: Collection[str] = ()) -> str:
-    """`name` if it is a trial field, or one of `settings`; otherwise a UsageError that names the nearest.
-
-    `settings`: placeholders of a command that are no fields.
-    """
-    if name not in KINDS and name not in settings:
-        raise make_unknown_name_error("field", name, [*KINDS, *settings])
+def check_field_name(name: str) -> str:
+    """`name` if it is a trial field; otherwise a UsageError that names the nearest."""
+    if name not in KINDS:
+        raise make_unknown_name_error("field", name, KINDS)
     return name
 
 

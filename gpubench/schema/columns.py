@@ -231,7 +231,7 @@ class MeasuredColumns:
     time_to_top1_s: Amount | None = column(
         "s",
         "training until `until_top1` was reached: first epoch included, evaluation not; of a command until its `until` "
-        "was, from its first epoch's begin or its own",
+        "was, from its start or that of its first `gpubench.epoch()`",
         "s to {target}",
     )
     energy_to_top1_j: Amount | None = column(

@@ -114,11 +114,9 @@ class Watcher:
     def attach_to_trial(self, root_pid: int) -> None:
         """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
         self._tree = host.ProcessTree(root_pid)
-        periods = {"totals": metrics.TOTALS_S}
-        if (
-            self._gpus or self._meters.has_meters
-        ):  # else nothing is read so often, and each waking costs the trial
-            periods = {"rates": metrics.RATES_S} | periods
+        # Without a GPU and a meter nothing is read with every rate, and each waking costs the trial.
+        periods = {"rates": metrics.RATES_S} if self._gpus or self._meters.has_meters else {}
+        periods["totals"] = metrics.TOTALS_S
         if self._gpus:
             periods |= {"energy": metrics.ENERGY_S} | {b.name: b.period_s for b in metrics.BUFFERS}
         self._schedule = Schedule(periods, self._clock())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import os
 import re
 from pathlib import Path
@@ -46,6 +47,7 @@ def test_each_ends_as_one_row_with_its_reason(
     train, server: ForkServer, model: str, status: str, words: str
 ) -> None:
     server.wait_ready()
+    gc.collect()
     parent = psutil.Process(os.getpid())
     rss, files = parent.memory_info().rss, parent.num_fds()
     ran = train(
