@@ -140,7 +140,12 @@ def list_batch_size_points(report: Report) -> list[Row]:
 
 
 def has_image_rates(report: Report) -> bool:
-    return all(figures["images_per_s"] for figures in report.figures.values() if figures["epoch_time_s"])
+    """Whether every row with a batch size and a time tells images/s."""
+    return all(
+        figures["images_per_s"]
+        for row, figures in report.figures.items()
+        if figures["epoch_time_s"] and report.labels[row].get("batch_size") is not None
+    )
 
 
 def make_batch_size_axis(points: Sequence[Row], *, is_labelled: bool) -> Vega:
